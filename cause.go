@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// A Cause is a missing service, network or file for which a command failed, as its output shows; "" if unknown.
+// A Cause is the missing service, network or file that made a command fail, according to its
+// output; "" if unknown.
 type Cause string
 
 // The causes of failures that are outside of the code under test.
@@ -98,7 +99,7 @@ func (c Copied) String() string {
 	return fmt.Sprintf("%s is a copy of yours: `%s` failed (%s)", c.Folder, c.Command, c.Cause.Said())
 }
 
-// CopiedOf describes the copies with which checks ran, each once.
+// CopiedOf describes the copied folders that checks ran with, each once.
 func CopiedOf(checks []Check) (list []string) {
 	for _, c := range checks {
 		for _, copied := range c.Copied {

@@ -15,7 +15,7 @@ const (
 	Queued    ChangeState = "queued"    // passed, and waits in the merge queue
 	Verifying ChangeState = "verifying" // is being verified once more, as the line ahead or the target has changed
 	Moving    ChangeState = "moving"    // the target ref is being moved
-	Reviewing ChangeState = "reviewing" // is on a branch of its own, and a pull request waits for people
+	Reviewing ChangeState = "reviewing" // is on its own branch, and a pull request waits for people
 	Merged    ChangeState = "merged"    // merged
 	SentBack  ChangeState = "sent_back" // it conflicted, or was refused once merged
 	Dropped   ChangeState = "dropped"   // no longer wanted

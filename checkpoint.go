@@ -13,7 +13,7 @@ type Checkpoint struct {
 	Completed   []string `json:"work_completed"`
 	Remaining   []string `json:"remaining_work"`
 	Note        string   `json:"note"`         // the agent's last words
-	TokensUsed  int64    `json:"tokens_used"`  // of the model's context; 0 if unknown
+	TokensUsed  int64    `json:"tokens_used"`  // share of the model's context; 0 if unknown
 	TokensLimit int64    `json:"tokens_limit"` // the size of that context; 0 if unknown
 	Created     Time     `json:"created"`
 }

@@ -57,7 +57,7 @@ const (
 // CommentKinds lists the kinds in the order in which they are offered.
 var CommentKinds = []CommentKind{Note, Question, Blocker, Reference, Nack}
 
-// NeedsRationale reports whether a comment of this kind must say why.
+// NeedsRationale reports whether a comment of this kind needs a reason.
 func (k CommentKind) NeedsRationale() bool { return k == Blocker || k == Nack }
 
 // A Comment is one entry of a task's timeline. A signal has a Verb, any other
@@ -77,7 +77,7 @@ type Comment struct {
 	Created    Time            `json:"created"`
 	ResolvedAt Time            `json:"resolved_at"`
 	ResolvedBy string          `json:"resolved_by"`
-	Decision   string          `json:"decision"` // the text with which it was resolved
+	Decision   string          `json:"decision"` // the text that resolved it
 	Rationale  string          `json:"rationale"`
 	Holding    bool            `json:"holding"` // it holds its task back now, as an open question or blocker
 	// ralph's remark on it: why a blocker could not be resolved to a task

@@ -136,7 +136,7 @@ type TaskStatusChanged struct {
 	From   Status `json:"from"`
 	Reason string `json:"reason"`
 	To     Status `json:"to"`
-	Waits  *Waits `json:"waits,omitempty"` // of a blocked task
+	Waits  *Waits `json:"waits,omitempty"` // reasons of a blocked task
 }
 
 // CommentAdded reports a comment that is not a signal.
@@ -301,7 +301,7 @@ type ChangeMerged struct {
 	ChangeID int64  `json:"change_id"`
 	Commit   string `json:"commit"`
 	Into     string `json:"into"`   // the branch
-	Behind   string `json:"behind"` // why the branch that people have does not have it yet; "" if it does
+	Behind   string `json:"behind"` // reason why people's branch does not have it yet; "" if it does
 	// For an undo: the task's status after it (cancelled: its work was taken back; completed: brought back), the
 	// number of changed files, and the reversed commits.
 	Undo     Status   `json:"undo,omitempty"`
@@ -353,16 +353,17 @@ type TargetBehind struct {
 	Reason  string `json:"reason"`
 }
 
-// TroubleFound reports a problem that a person must fix. It is not repeated while one of its kind is open.
+// TroubleFound reports a problem that a person must fix. It is not repeated while another of its
+// kind is open.
 type TroubleFound struct {
 	Kind    string `json:"kind"`
 	What    string `json:"what"`
-	Command string `json:"command"` // that mends it; "" if none does
+	Command string `json:"command"` // that fixes it; "" if none does
 }
 
 // PermissionAsked reports that an agent waits for a person's permission.
 type PermissionAsked struct {
-	Expires      Time   `json:"expires"` // when the request is denied if nobody answers; null for never
+	Expires      Time   `json:"expires"` // time at which the request is denied without an answer; null for never
 	Input        string `json:"input"`
 	PermissionID int64  `json:"permissionId"`
 	Tool         string `json:"tool"`

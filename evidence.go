@@ -54,7 +54,7 @@ type Commit struct {
 	ID      string `json:"id"`
 	Subject string `json:"subject"` // "" if the object is gone
 	Author  string `json:"author"`
-	From    string `json:"from,omitempty"` // the branch that no longer has it; "" if none has
+	From    string `json:"from,omitempty"` // the branch that lost it; "" if none did
 }
 
 // An Aside counts commits on a branch other than the verified one.

@@ -17,7 +17,7 @@ type Discipline struct {
 	Name         string `json:"name"`
 	Instructions string `json:"instructions"`
 	Model        string `json:"model"`
-	Parallel     int    `json:"parallel"` // how many sessions may work on its tasks at once; 0 is unlimited
+	Parallel     int    `json:"parallel"` // maximum number of sessions on its tasks at once; 0 is unlimited
 	Agent        string `json:"agent"`    // a name from ralph.yaml, "" for none
 	Review       string `json:"review"`   // the agent that reviews its tasks, "none", or "" as configured
 	Created      Time   `json:"created"`

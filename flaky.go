@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// FlakyDays is for how many days flaky tests are listed.
+// FlakyDays is the number of days for which flaky tests are listed.
 const FlakyDays = 30
 
 // A Flaky is a test with different results on the same commit, counted over sessions.
@@ -31,7 +31,7 @@ func (f Flaky) String() string {
 // FlakySince returns the beginning of the [FlakyDays] before now.
 func FlakySince(now Time) Time { return At(now.Add(-FlakyDays * 24 * time.Hour)) }
 
-// FlakyOf says of each flaky test of checks that it failed once of two times.
+// FlakyOf records for each flaky test of checks that it failed once in two runs.
 func FlakyOf(checks []Check) (list []string) {
 	for _, c := range checks {
 		for _, test := range c.Flaky {

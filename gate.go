@@ -13,11 +13,11 @@ type WeakeningKind string
 // The kinds of weakenings.
 const (
 	TestLost     WeakeningKind = "lost"     // it does not run any more, or another runner runs it
-	TestLoosened WeakeningKind = "loosened" // it no longer tells old code from new
+	TestLoosened WeakeningKind = "loosened" // it no longer distinguishes old code from new
 	TestChanged  WeakeningKind = "changed"  // it asks for another behaviour than before
 )
 
-// A Weakening is a test that passes on the target and refuses the change as it was there.
+// A Weakening is a test that passes on the target and in its former version refuses the change.
 type Weakening struct {
 	Kind    WeakeningKind `json:"kind"`
 	Test    string        `json:"test,omitempty"` // "" if the command names no tests
@@ -34,7 +34,8 @@ func (w Weakening) Name() string {
 	return "`" + w.Command + "`"
 }
 
-// A Blob is a file that differs between the target and a change: git's ids of its contents, "" where there is none.
+// A Blob is a file that differs between the target and a change: git's ids of its contents, "" if
+// it does not exist.
 type Blob struct {
 	Path string `json:"path"`
 	From string `json:"from,omitempty"`
@@ -64,7 +65,7 @@ type Gate struct {
 	Unproved bool         `json:"unproved,omitempty"` // a proof is required; no test of the change fails on the old code
 
 	Says      string      `json:"says,omitempty"`      // a reviewer's words on the changed tests
-	Asks      string      `json:"asks,omitempty"`      // whether the task asks for the changed tests, as a reviewer says
+	Asks      string      `json:"asks,omitempty"`      // whether the task requires the changed tests, by a reviewer
 	Allowed   []Weakening `json:"allowed,omitempty"`   // weakenings that the task allows
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 
@@ -85,7 +86,7 @@ type Proof struct {
 	Proved    []string `json:"proved,omitempty"`    // tests and commands, red before and green now
 	Idle      int      `json:"idle,omitempty"`      // new tests that pass on the old code too: they prove nothing
 	Numb      int      `json:"numb,omitempty"`      // tests of the change that pass with any expectation
-	Tests     bool     `json:"tests,omitempty"`     // the change has tests of its own
+	Tests     bool     `json:"tests,omitempty"`     // the change has its own tests
 	Unchecked bool     `json:"unchecked,omitempty"` // no command checked it
 	Unknown   string   `json:"unknown,omitempty"`   // why that is not known; "" if it is
 }
@@ -116,18 +117,18 @@ func (p Proof) String() string {
 type Approval struct {
 	Change    string       `json:"change,omitempty"`    // the commit to merge; "" if nothing was changed
 	Reason    string       `json:"reason,omitempty"`    // the agent's reason why the task requires it
-	Weakened  []Weakening  `json:"weakened,omitempty"`  // tests that refuse the change as they were
+	Weakened  []Weakening  `json:"weakened,omitempty"`  // tests that in their former version refuse the change
 	Says      string       `json:"says,omitempty"`      // a reviewer's words on them
 	Guarded   []Blob       `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
 	Depends   []Dependency `json:"depends,omitempty"`   // dependencies that it adds, removes or changes
 	Scope     []string     `json:"scope,omitempty"`     // globs of the task's files, if Outside has any
-	Outside   []Blob       `json:"outside,omitempty"`   // files that none of them matches
+	Outside   []Blob       `json:"outside,omitempty"`   // files that match none of them
 	Protected []string     `json:"protected,omitempty"` // files that a session must not change
 	Files     []Blob       `json:"files,omitempty"`     // the gate files behind Weakened
 	Unchanged bool         `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 
 	Objected   []Review `json:"objected,omitempty"`   // the reviews that still object after all rounds
-	Unreviewed []Review `json:"unreviewed,omitempty"` // that were to look at it, and did not
+	Unreviewed []Review `json:"unreviewed,omitempty"` // that should have looked at it, and did not
 	Summary    string   `json:"summary,omitempty"`    // the author's summary, if reviewers object
 }
 

@@ -14,7 +14,7 @@ type Import struct {
 	// Live takes over changes of tasks that sessions work on as well, as an edit by a person does.
 	Live bool
 
-	Lost map[string]int // keys of tasks that were not taken over, and of how many
+	Lost map[string]int // keys of skipped tasks, and their number
 
 	Read   *Reading // the counts of a checklist; nil for other formats
 	Offers []Offer  // commands that may check its tasks, in the order of the file
@@ -44,7 +44,8 @@ type Tally struct {
 	Left   int `json:"left"`   // left out; a note says why
 }
 
-// An Offer is a command that a file offers for the verification of its tasks. It is not run unless a person says so.
+// An Offer is a command that a file offers for the verification of its tasks. It runs only if a
+// person agrees.
 type Offer struct {
 	Command string `json:"command"`
 	Section string `json:"section"` // its heading in the file

@@ -16,8 +16,8 @@ const (
 // Forgotten is the status of a learning that no prompt contains any more.
 const Forgotten = "forgotten"
 
-// A Learning is a known fact about the project. Signals that say the same
-// are merged into one learning, which counts them.
+// A Learning is a known fact about the project. Signals with the same meaning are merged
+// into one learning, which counts them.
 type Learning struct {
 	ID        int64   `json:"id"`
 	Text      string  `json:"text"`
@@ -33,13 +33,13 @@ type Learning struct {
 	Author    string  `json:"author"`
 	Pinned    bool    `json:"pinned"`   // listed before all others of its scope
 	Status    string  `json:"status"`   // "active", or "forgotten": no longer in any prompt
-	Claim     bool    `json:"claim"`    // it speaks of checks, permissions or signals, and no person has confirmed it
+	Claim     bool    `json:"claim"`    // it is about checks, permissions or signals, and no person has confirmed it
 	Comments  []int64 `json:"comments"` // the signals that reported it
 	Terms     string  `json:"-"`        // the stems of its words, for ranking
 }
 
-// longUnused is the age, relative to the newest learning, from which a
-// learning that was seen only once sinks.
+// longUnused is the age, relative to the newest learning, at which a learning that was
+// seen only once sinks.
 const longUnused = 180 * 24 * time.Hour
 
 // Stale explains why a learning ranks below the others of its scope; "" if it does not.

@@ -19,6 +19,6 @@ type Permission struct {
 	Expires Time `json:"expires"`
 }
 
-// MaxPermissionInput is the size in bytes up to which a tool's input is
-// stored if a rule decided. Input that a person decides on is stored whole.
+// MaxPermissionInput is the maximum size in bytes of a stored tool input if a rule
+// decided. Input that a person decides on is stored completely.
 const MaxPermissionInput = 2 << 10

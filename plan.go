@@ -19,8 +19,8 @@ const (
 // its name in the plan.
 const PlanSource = "plan/"
 
-// A PlannedTask is a task as a planning session proposes it. Named after an existing task, or TASK-3, it changes that
-// task: fields left out stay as they are.
+// A PlannedTask is a task in the form that a planning session proposes. Named after an existing task, or TASK-3, it
+// changes that task: omitted fields stay unchanged.
 type PlannedTask struct {
 	Name        string   `json:"name"` // one word, which other tasks use to wait for it
 	Title       string   `json:"title,omitempty"`
@@ -39,7 +39,7 @@ type PlannedTask struct {
 type Plan struct {
 	Tasks  []PlannedTask       `json:"tasks,omitempty"`
 	Marks  map[string][]string `json:"marks,omitempty"`  // notes on a task for people, by its name
-	Mended int                 `json:"mended,omitempty"` // how often commands were given back to the planner
+	Mended int                 `json:"mended,omitempty"` // number of times that commands were given back to the planner
 
 	// Told is the state, as a digest, of each task of the feature when the planner was last told of it, by id.
 	Told map[int64]string `json:"told,omitempty"`
@@ -115,7 +115,7 @@ func (t PlannedTask) Task(feature string) Task {
 	return n
 }
 
-// Put adds a task to the plan, or replaces the one of its name.
+// Put adds a task to the plan, or replaces the one with its name.
 func (p *Plan) Put(t PlannedTask) {
 	if i := p.Find(t.Name); i >= 0 {
 		p.Tasks[i] = t
@@ -124,7 +124,7 @@ func (p *Plan) Put(t PlannedTask) {
 	p.Tasks = append(p.Tasks, t)
 }
 
-// Find returns the index of the task of a name; -1 if there is none.
+// Find returns the index of the task with a name; -1 if there is none.
 func (p Plan) Find(name string) int {
 	return slices.IndexFunc(p.Tasks, func(t PlannedTask) bool { return t.Name == name })
 }

@@ -17,7 +17,7 @@ import (
 // Errors to tell apart with errors.Is. The text wrapped around them names
 // the task, comment or file.
 var (
-	// ErrNotFound says that the named thing does not exist.
+	// ErrNotFound means that the named object does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict means that the present state of an existing thing forbids the request,
 	// such as answering a question twice.
@@ -32,7 +32,7 @@ type conflict string
 func (c conflict) Error() string { return string(c) }
 func (conflict) Unwrap() error   { return ErrConflict }
 
-// NotFound returns an error that wraps [ErrNotFound], in words of its own.
+// NotFound returns an error that wraps [ErrNotFound], with its own words.
 func NotFound(format string, args ...any) error { return notFound(fmt.Sprintf(format, args...)) }
 
 type notFound string
@@ -44,7 +44,7 @@ func (notFound) Unwrap() error   { return ErrNotFound }
 type FieldError struct {
 	Field    string   // the name as the caller knows it: "severity", "--priority"
 	Problem  string   // "is required", "is not one of the accepted values"
-	Accepted []string // the accepted values; empty if Problem says it all
+	Accepted []string // the accepted values; empty if Problem is complete
 }
 
 // Error returns "FIELD PROBLEM (accepted: A, B)".

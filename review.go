@@ -21,7 +21,7 @@ const (
 // Works reports whether sessions of the role work on their task, so that they count as attempts.
 func (r Role) Works() bool { return r != RoleReview && r != RoleUndo }
 
-// NoReview stands for an agent's name in a task that no agent is to review.
+// NoReview replaces an agent's name in a task that no agent should review.
 const NoReview = "none"
 
 // Tools of a session that reviews, as ralph names them.
@@ -33,7 +33,7 @@ const (
 
 // Severities of objections.
 const (
-	ObjectionBlocking = "blocking" // the change must not be merged as it is
+	ObjectionBlocking = "blocking" // the change must not be merged like this
 	ObjectionRemark   = "remark"   // people may want to know it
 )
 
@@ -66,11 +66,11 @@ type Review struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
 	Model   string `json:"model,omitempty"`
-	For     string `json:"for"`               // the configured reviewer: an agent, with its model behind a slash
+	For     string `json:"for"`               // the configured reviewer: an agent, with its model after a slash
 	Same    bool   `json:"same,omitempty"`    // its model is the author's
 	Tree    string `json:"tree"`              // of the candidate
 	None    string `json:"none,omitempty"`    // why it is no review; "" if it is one
-	Before  string `json:"before,omitempty"`  // why an earlier conversation of the same reviewer was none
+	Before  string `json:"before,omitempty"`  // reason why an earlier conversation of the same reviewer was no review
 	Checked string `json:"checked,omitempty"` // the checks that an approving reviewer reports
 
 	Objections []Objection `json:"objections,omitempty"`
@@ -100,7 +100,7 @@ func (r Review) By() string {
 	return r.Agent + " (" + strings.Join(more, ", ") + ")"
 }
 
-// Blocking returns the objections that keep the change from being merged.
+// Blocking returns the objections that prevent the merge.
 func (r Review) Blocking() (list []Objection) { return r.with(ObjectionBlocking) }
 
 // Remarks returns the other objections.
@@ -115,7 +115,7 @@ func (r Review) with(severity string) (list []Objection) {
 	return list
 }
 
-// Answer says whether the task asks for the changed tests, on one line; "" if that was not asked.
+// Answer tells whether the task requires the changed tests, on one line; "" if that was not asked.
 func (r Review) Answer() string {
 	why := text.VisibleLine(r.AsksWhy)
 	switch r.Asks {

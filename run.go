@@ -33,7 +33,7 @@ func ExitStatus(applying ...int) int {
 
 // Controls of a run: the requests of `ralph stop|pause|resume`.
 const (
-	ControlNone    = ""         // go on
+	ControlNone    = ""         // continue
 	ControlPause   = "pause"    // start no session until resumed
 	ControlStop    = "stop"     // end after the session in progress, which has the grace period to finish
 	ControlGoOn    = "go_on"    // do not end, though the run has decided to
@@ -82,7 +82,7 @@ func Doing(state, reason, until string) string {
 	return state + until + ": " + reason
 }
 
-// A Machine is one on which runs work or have worked.
+// A Machine is a machine on which runs work or have worked.
 type Machine struct {
 	Name       string `json:"name"`
 	Alive      bool   `json:"alive"`       // a run works there, as far as can be told

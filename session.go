@@ -43,8 +43,8 @@ const (
 // ReportedPhases are the phases that an agent may report, in their usual order.
 var ReportedPhases = []Phase{PhaseAnalyzing, PhaseImplementing, PhaseTesting, PhaseCommitting, PhaseReviewing}
 
-// ExpectedPhase reports whether one phase usually follows the other
-// (sessions, "expected ways"). An unexpected order is recorded all the same.
+// ExpectedPhase reports whether one phase usually follows the other (sessions, "expected
+// ways"). An unexpected order is recorded nevertheless.
 func ExpectedPhase(from, to Phase) bool {
 	switch to {
 	case PhaseAnalyzing:
@@ -154,7 +154,7 @@ const (
 	Billing       Ending = "billing"         // no credit
 	PromptTooLong Ending = "prompt_too_long" // the prompt exceeds the model's context
 	MCPFailed     Ending = "mcp_failed"      // ralph's tools were missing
-	NoWork        Ending = "no_work"         // it did nothing, for a reason that is none of these: no tool call, no tokens
+	NoWork        Ending = "no_work"         // it did nothing, for another reason: no tool call, no tokens
 )
 
 // Endings lists every ending.
@@ -185,7 +185,8 @@ func (e Ending) StandsIn() bool {
 // Rests reports whether the same agent could do nothing now after this ending.
 func (e Ending) Rests() bool { return e == RateLimited || e.NeedsPerson() }
 
-// NeedsPerson reports whether a person must mend the agent's login or billing before it can work again.
+// NeedsPerson reports whether a person must fix the agent's login or billing before it can work
+// again.
 func (e Ending) NeedsPerson() bool { return e == Billing || e == AuthFailed }
 
 // Ended lists the ways in which a session ends: its agent finished, its done was refused, ralph or a person
@@ -255,10 +256,11 @@ type Check struct {
 	Failures []string `json:"failures,omitempty"` // fail now, but did not before the task began
 	Excused  []string `json:"excused,omitempty"`  // fail now, and did before the task began (decision 1)
 
-	// Flaky are tests that failed in one of two runs on the same commit; "" is a command that names none.
+	// Flaky are tests that failed in one of two runs on the same commit; "" is a command without
+	// test names.
 	Flaky []string `json:"flaky,omitempty"`
 
-	Copied []Copied `json:"copied,omitempty"` // folders of the person's with which it ran, because set-up failed
+	Copied []Copied `json:"copied,omitempty"` // folders that were copied from the person's, because set-up failed
 }
 
 // Green reports whether all checks passed.
@@ -293,7 +295,7 @@ type Session struct {
 	Model       string        `json:"model"`
 
 	Agent        string `json:"agent"`         // a name from ralph.yaml; "" if it was not one of ralph's agents
-	AgentVersion string `json:"agent_version"` // as its program reports it
+	AgentVersion string `json:"agent_version"` // reported by its program
 	// the parts that did not change: "definitions", "files", "head", "work_tree"
 	Unchanged  []string `json:"unchanged"`
 	LastWords  string   `json:"last_words"`  // the agent's last words
@@ -325,7 +327,7 @@ type Session struct {
 // By identifies the agent of a session.
 type By struct {
 	Agent   string `json:"agent"`   // its name in ralph.yaml
-	Version string `json:"version"` // as its program reports it
+	Version string `json:"version"` // reported by its program
 	Model   string `json:"model"`
 }
 
@@ -396,14 +398,14 @@ type Progress struct {
 	Notes         string   `json:"notes"`
 	Timestamp     Time     `json:"timestamp"`
 
-	// How full the model's context is; 0 if the chat did not say.
+	// How full the model's context is; 0 if the chat did not report it.
 	TokensUsed  int64 `json:"tokensUsed,omitempty"`
 	TokensLimit int64 `json:"tokensLimit,omitempty"`
 }
 
-// CurrentSession returns the open session that a command without a session
-// id means: the run's session, or else a worker's if there is only one. A
-// person's own session is never meant, as nobody else may stop it.
+// CurrentSession returns the open session that a command without a session id means: the
+// run's session, or else a worker's if there is only one. It is never a person's own
+// session, which nobody else may stop.
 func CurrentSession(open []Session) (s Session, ok bool) {
 	var workers []Session
 	for _, s := range open {

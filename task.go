@@ -27,7 +27,7 @@ const (
 	Cancelled  Status = "cancelled"   // a person called it off
 )
 
-// Statuses lists every status in the order in which people are shown them.
+// Statuses lists every status in display order.
 var Statuses = []Status{
 	Proposed, Pending, InProgress, Merging, NeedsInput, Blocked, Completed, Failed, Rejected, Cancelled,
 }
@@ -40,7 +40,8 @@ func (s Status) Ended() bool {
 // Wanted reports whether sessions are to work on the task, now or once it is no longer held back.
 func (s Status) Wanted() bool { return s != Proposed && !s.Ended() }
 
-// statusLooks has the look of each status. Its label is the word that people read, the same on every screen.
+// statusLooks has the look of each status. Its label is the word for people, the same on every
+// screen.
 var statusLooks = map[Status]Look{
 	Proposed:   {"?", "Needs you", "teal"},
 	Pending:    {"○", "Queued", "gray"},
@@ -54,7 +55,7 @@ var statusLooks = map[Status]Look{
 	Cancelled:  {"–", "Cancelled", "gray"},
 }
 
-// Words lists the words that people read for statuses, in the order in which tasks are shown.
+// Words lists the status words for people, in display order.
 var Words = []string{
 	"needs you", "running", "merging", "in review", "queued", "waiting", "failed", "merged", "cancelled",
 }
@@ -77,7 +78,7 @@ func (t Task) Look() Look {
 // Key returns [KeyOf] the task's word.
 func (t Task) Key() string { return KeyOf(t.Word()) }
 
-// KeyOf returns a word of [Words] with underscores, as JSON and addresses have it.
+// KeyOf returns a word of [Words] with underscores, for JSON and addresses.
 func KeyOf(word string) string { return strings.ReplaceAll(word, " ", "_") }
 
 // WordLook returns the look of all tasks with a word of [Words].
@@ -98,7 +99,7 @@ func (t Task) NeedsPerson() bool {
 	return t.Status == NeedsInput || t.Status == Blocked && t.Waits.People() > 0
 }
 
-// An Origin says whether a person or an agent made a task or a learning.
+// An Origin tells whether a person or an agent made a task or a learning.
 type Origin string
 
 // The origins of tasks and learnings.
@@ -159,7 +160,7 @@ type Task struct {
 	Agent          string   `json:"-"` // a name from ralph.yaml; "" leaves the choice as for Model
 	ExternalID     string   `json:"-"` // its id in the tool it was imported from
 	ExternalSource string   `json:"-"` // that tool: "beads", "prd.json/ralph/login"; one id may exist in several
-	TimesSentBack  int      `json:"-"` // how often its change was sent back since the last new information
+	TimesSentBack  int      `json:"-"` // number of times that its change was sent back since the last new information
 	VerifyFailures int      `json:"-"` // refused claims since the last new information
 	PromptTooLong  int      `json:"-"` // consecutive sessions whose prompt was too long for the agent
 	LostCount      int      `json:"-"` // consecutive sessions that were lost
@@ -384,7 +385,7 @@ type Waits struct {
 	Tasks     []int64 `json:"tasks"`     // dependencies that have not completed, ascending
 }
 
-// People returns how many questions and blockers wait for a person.
+// People returns the number of questions and blockers that wait for a person.
 func (w Waits) People() int { return w.Questions + w.Blockers }
 
 // Status returns the status of a task that is neither worked on nor ended (pipeline

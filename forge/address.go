@@ -73,7 +73,7 @@ func Locate(remote, kind, base string) (Address, error) {
 	return a, nil
 }
 
-// An unknownHost is a host that does not tell the forge's kind by its name.
+// An unknownHost is a host whose name does not show the forge's kind.
 type unknownHost string
 
 func (h unknownHost) Error() string {

@@ -31,9 +31,9 @@ type Seen struct {
 	Label  string // that makes a task
 	Has    bool   // the issue has it
 	Closed bool
-	Acted  bool // of the last change between wanted and not wanted: a person with the right made it
+	Acted  bool // a person with the right made its last change between wanted and not wanted
 	Author bool // the author and the last editor have write access
-	Late   bool // of others: the issue has changed since the label was set
+	Late   bool // somebody else has changed the issue since the label was set
 
 	Known   bool         // it is a task
 	Wanted  bool         // it was open and had the label at the last look
@@ -42,7 +42,7 @@ type Seen struct {
 	Review  bool         // its task has an open pull request, which decides: merging that closes the issue
 }
 
-// wants reports whether the issue is to be a task now.
+// wants reports whether the issue should be a task now.
 func (s Seen) wants() bool { return s.Has && !s.Closed }
 
 // Decide returns the reaction to an issue. A stranger's label, edit or close changes nothing.
@@ -94,7 +94,7 @@ const (
 	Stop    Verb = "cancel"
 )
 
-// verbs are the commands, as they are written.
+// verbs are the commands, in their written form.
 var verbs = []Verb{Answer, Approve, Reject, Retry, Stop, Say}
 
 // Commands lists the commands for people.
@@ -105,8 +105,8 @@ var (
 	questionID  = regexp.MustCompile(`\bQ(\d{1,15})\b`)
 )
 
-// Parse reads a comment. Its first line that is no quotation begins with the command, if there is one; ok is false for
-// an unknown command. A comment that quotes a question answers it.
+// Parse reads a comment. The first line that is not a quotation may begin with a command; ok is false for an unknown
+// command. A comment that quotes a question answers it.
 func Parse(body string) (c Command, ok bool) {
 	var quoted, rest []string
 	for line := range strings.Lines(strings.ReplaceAll(body, "\r\n", "\n")) {
@@ -142,14 +142,15 @@ const (
 	Wait     Step = "wait"
 	Done     Step = "done"     // it was merged: complete the task
 	Drop     Step = "drop"     // it was closed: cancel the task
-	Resume   Step = "resume"   // it was reopened: go on with the task
+	Resume   Step = "resume"   // it was reopened: continue with the task
 	Withdraw Step = "withdraw" // the task was cancelled: close it
 	Work     Step = "work"     // have a session of the task continue on its branch
 	Ask      Step = "ask"      // the same, after a person agrees: limits.review_rounds is reached
 	MergeNow Step = "merge"    // have the forge merge it
 )
 
-// News are the facts that decide on a pull request. Reviews and remarks of people without the right are left out.
+// News are the facts that decide on a pull request. They exclude reviews and remarks of people
+// without the right.
 type News struct {
 	Open      bool // ralph takes it for open
 	Closed    bool // on the forge
@@ -210,5 +211,6 @@ func Marked(body string) (of string, ok bool) {
 	return m[1], true
 }
 
-// lateAfter is how long after its label an issue may change without counting as changed: the label is a change, too.
+// lateAfter is the time after its label within which an issue may change without counting as
+// changed: the label is a change, too.
 const lateAfter = 10 * time.Second

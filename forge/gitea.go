@@ -23,7 +23,7 @@ type giteaForge struct {
 }
 
 func newGitea(at Address, t *Transport) (Forge, error) {
-	// Without a version the client asks for none.
+	// Without a version the client makes no request for it.
 	client, err := gitea.NewClient(at.URL, gitea.SetGiteaVersion(""), gitea.SetHTTPClient(&http.Client{Transport: t}))
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func newGitea(at Address, t *Transport) (Forge, error) {
 // page is the number of entries of a list that a request asks for.
 const page = 50
 
-// with returns the client, whose next requests end with ctx.
+// with returns the client with ctx for its next requests.
 func (g *giteaForge) with(ctx context.Context) *gitea.Client {
 	g.client.SetContext(ctx)
 	return g.client
@@ -356,7 +356,8 @@ func (g *giteaForge) reviews(c *gitea.Client, number int64, p *Pull) error {
 	return nil
 }
 
-// lastOf keeps the last review of each reviewer that approves or objects, and all that only say something.
+// lastOf keeps the last approving or objecting review of each reviewer, and all reviews that only
+// comment.
 func lastOf(all []Review) (list []Review) {
 	for i, r := range all {
 		decides := r.Approves || r.Objects

@@ -22,7 +22,7 @@ type gitHubForge struct {
 
 func newGitHub(at Address, t *Transport) (Forge, error) {
 	client := github.NewClient(&http.Client{Transport: t})
-	client.DisableRateLimitCheck = true // the transport tells of limits
+	client.DisableRateLimitCheck = true // the transport handles limits
 	if at.URL != "https://github.com" {
 		var err error
 		if client, err = client.WithEnterpriseURLs(at.URL, at.URL); err != nil {

@@ -110,7 +110,7 @@ func (g *gitLabForge) Issues(ctx context.Context, since time.Time, page int) (li
 func (g *gitLabForge) Last(
 	ctx context.Context, issue int64, act Act, label string,
 ) (who string, at time.Time, err error) {
-	if act == Edited { // reporters edit issues and may not push; only the notes' words tell of edits
+	if act == Edited { // reporters edit issues and may not push; only the notes' words reveal edits
 		list, err := g.notes(ctx, issue)
 		for _, n := range list {
 			about := strings.HasPrefix(n.Body, "changed the description") || strings.HasPrefix(n.Body, "changed title")

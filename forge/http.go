@@ -26,13 +26,14 @@ type Kind string
 const (
 	Away    Kind = "away"    // the forge cannot be reached or fails: try again later
 	Limited Kind = "limited" // a rate limit is used up: wait
-	Token   Kind = "token"   // the token is missing, revoked or expired: a person mends it
+	Token   Kind = "token"   // the token is missing, revoked or expired: a person fixes it
 	Denied  Kind = "denied"  // this request is not allowed: no right, locked, archived
 	Gone    Kind = "gone"    // there is no such thing, or the token does not see it
 	Invalid Kind = "invalid" // the forge refuses the content
 )
 
-// Passes reports whether the same request may succeed later. A post that failed otherwise is given up.
+// Passes reports whether the same request may succeed later. A post with any other failure is given
+// up.
 func (k Kind) Passes() bool { return k == Away || k == Limited || k == Token }
 
 // An Error is a failed request.

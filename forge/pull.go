@@ -385,7 +385,8 @@ func (s *Syncer) opinions(ctx context.Context, pull Pull, n *News) error {
 // key names a remark in the database.
 func (m Remark) key() string { return onThread + m.Thread + "/" + m.ID }
 
-// round sends the task to a session on the branch as it is now, with the words of people and checks.
+// round sends the task to a session on the branch's present commit, with the words of people and
+// checks.
 func (s *Syncer) round(ctx context.Context, c ralph.Change, p store.ForgePull, n News) error {
 	head, tree, err := s.Git.Pull(ctx, c, p.Branch)
 	if err != nil {

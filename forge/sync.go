@@ -68,7 +68,7 @@ type right struct {
 	until time.Time
 }
 
-// rightLasts is how long a right is cached.
+// rightLasts is the time for which a right is cached.
 const rightLasts = 5 * time.Minute
 
 // A Standing is the state of the connection to the forge.
@@ -139,7 +139,7 @@ func (s *Syncer) lease(ctx context.Context, over <-chan struct{}) (release func(
 	}
 }
 
-// settle is how long to wait after something has happened, since more often follows.
+// settle is the delay after an event, because others often follow.
 const settle = 2 * time.Second
 
 // rest waits for the next look; it returns false if that is the last one.
@@ -227,7 +227,7 @@ func (s *Syncer) look(ctx context.Context, all bool) error {
 	return errors.Join(err, perr, s.trouble(ctx, st))
 }
 
-// trouble tells a person of a token that does not work.
+// trouble tells a person that a token does not work.
 func (s *Syncer) trouble(ctx context.Context, st Standing) error {
 	is := st.Kind == Token || st.Kind == Denied || st.Kind == Gone
 	has, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.HasTrouble(store.TroubleForge) })
@@ -259,7 +259,7 @@ func (s *Syncer) step(ctx context.Context, read bool) (err error) {
 			return err
 		}
 	}
-	if _, err := s.position(ctx); err != nil { // before anything happens that is to be posted
+	if _, err := s.position(ctx); err != nil { // before any event that will be posted
 		return err
 	}
 	if err := s.pulls(ctx, read); err != nil {
@@ -339,11 +339,11 @@ func (s *Syncer) issues(ctx context.Context) error {
 // maxPages bounds the pages of issues that a look reads.
 const maxPages = 10_000
 
-// noted is how many issues are read before the position is stored.
+// noted is the number of issues after which the position is stored.
 const noted = 100
 
-// walk reads issues in the order of their changes, and stores how far it has got. A forge's times are of seconds: the
-// issues of the last second are returned again, and read again until they are quiet.
+// walk reads issues in the order of their changes, and stores its position. A forge's times have a resolution of
+// seconds: the issues of the last second are returned and read again until they are quiet.
 func (s *Syncer) walk(ctx context.Context, list []Issue, since ralph.Time) (ralph.Time, error) {
 	from := since
 	note := func() error {
@@ -355,7 +355,7 @@ func (s *Syncer) walk(ctx context.Context, list []Issue, since ralph.Time) (ralp
 		}
 		if !s.edge[i.Number] {
 			if err := s.issue(ctx, i); errors.As(err, new(*Error)) && KindOf(err) == Gone {
-				s.refuse(fmt.Sprintf("#%d", i.Number), err) // deleted or moved: the others go on
+				s.refuse(fmt.Sprintf("#%d", i.Number), err) // deleted or moved: continue with the others
 			} else if err != nil {
 				return since, fmt.Errorf("issue #%d: %w", i.Number, err)
 			}
@@ -615,7 +615,7 @@ func (s *Syncer) comment(ctx context.Context, task int64, reply store.ForgeReply
 	if err == nil || store.Failed(err) || ctx.Err() != nil {
 		return err
 	}
-	// It was a wish that cannot be obeyed: say why.
+	// The wish cannot be fulfilled: tell why.
 	reply.Reaction, reply.Text = string(Refused), cmp.Or(text.Line(err.Error(), 500), "that is not possible")
 	return s.Store.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.TakeForgeComment(reply)

@@ -17,8 +17,8 @@ import (
 	"ralph/store"
 )
 
-// Claim claims a task for a worker. The error wraps [ralph.ErrConflict] if
-// the task cannot be claimed, and says why.
+// Claim claims a task for a worker. The error wraps [ralph.ErrConflict] if the task
+// cannot be claimed, and explains why.
 func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, error) {
 	if err := l.Lapse(ctx); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (l *Loop) openFor(
 	return s, nil
 }
 
-// mostWorkers is how many workers can have workspaces at once.
+// mostWorkers is the maximum number of workers with workspaces at once.
 const mostWorkers = 64
 
 // takeForWorker takes the first free workspace for workers. The workspace of an open session is not free,
@@ -118,7 +118,7 @@ func (l *Loop) ClaimFor(ctx context.Context, task int64, person string) (ralph.S
 	return s.Row, s.Prompt, nil
 }
 
-// claimable returns a task that can be claimed; the error says why it cannot be.
+// claimable returns a task that can be claimed; the error explains why it cannot be.
 func (l *Loop) claimable(ctx context.Context, task int64) (ralph.Task, error) {
 	return store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Task, error) {
 		t, err := tx.Task(task)

@@ -47,7 +47,7 @@ func (c course) obeying(ctx context.Context, grace time.Duration) (work context.
 					left -= c.sinceStop()
 				}
 				over = time.After(left)
-			case !soon && again == nil && stopping != nil: // people want it to go on
+			case !soon && again == nil && stopping != nil: // people want it to continue
 				over = nil
 			}
 			select {

@@ -11,8 +11,8 @@ import (
 	"ralph/store"
 )
 
-// waitForOpening waits for the start of the batch and, if there is work,
-// for the window in which sessions may begin.
+// waitForOpening waits for the start of the batch and, if there is work, for the window
+// for sessions.
 func (r *runner) waitForOpening(ctx context.Context, work bool) error {
 	now := r.Store.Now()
 	until, reason := schedule.Opening(now, r.begins, r.Between)

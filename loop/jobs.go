@@ -71,7 +71,7 @@ func (r *runner) finish(ctx context.Context, cancel func()) (ends []end, failure
 const stagnantWarning = 2
 
 // ending announces the end of the run with its reasons, and waits until nothing is in progress. It returns true if
-// people have asked the run to go on instead, else further reasons to end.
+// people have asked the run to continue instead, else further reasons to end.
 func (r *runner) ending(ctx context.Context, e *end) (on bool, ends []end, err error) {
 	for r.busy() {
 		if ctx.Err() != nil {

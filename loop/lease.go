@@ -9,8 +9,8 @@ import (
 	"ralph/store"
 )
 
-// ErrTakenForLost says that a run could not renew its lease in time, as when its machine was asleep or cut off, so that
-// others have its tasks now. It has stopped its agents.
+// ErrTakenForLost means that a run could not renew its lease in time, for example because its machine was asleep or
+// cut off, so that others have its tasks now. It has stopped its agents.
 var ErrTakenForLost = errors.New(
 	"this run was taken for lost: it could not tell the database for minutes that it works")
 
@@ -42,7 +42,7 @@ func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// The wall clock, too: the other one stands still while a machine is asleep.
+		// The wall clock, too: the other clock stops while a machine is asleep.
 		since, tick := time.Now(), time.NewTicker(store.LeaseRenewal())
 		defer tick.Stop()
 		for {

@@ -108,8 +108,8 @@ func (r *runner) tasksReached(task int64) string {
 	return fmt.Sprintf("the limit of %d tasks per %s is reached", r.Limits.MaxTasks, r.per())
 }
 
-// waitForDay has a daemon wait for midnight if a daily limit holds back a
-// session on this task; 0 is any task.
+// waitForDay makes a daemon wait for midnight if a daily limit prevents a session on this
+// task; 0 is any task.
 func (r *runner) waitForDay(ctx context.Context, task int64) error {
 	if !r.ofDays() {
 		return nil

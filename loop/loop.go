@@ -41,18 +41,19 @@ type Loop struct {
 
 	Daemon   bool             // wait for new tasks and answers instead of ending
 	Schedule schedule.Cron    // when batches begin; see Serve
-	Between  schedule.Between // the window in which sessions may begin
+	Between  schedule.Between // the window for sessions
 	Heart    Heart            // nil if nobody monitors the run
 
 	OnRed    OnRed                    // reaction to a verification that fails before any work; "" is RedStop
 	Commands func() ([]string, error) // returns the project's commands as configured now; nil if they never change
-	Listen   func(words string)       // called with the words of planning sessions; nil for nobody
+	Listen   func(words string)       // called with the words of planning sessions; may be nil
 
 	stopOnce sync.Once
 	stopped  time.Time // when somebody first saw that Stop is closed
 }
 
-// sinceStop returns for how long the run has known that it is to stop. The steps after a session share the rest.
+// sinceStop returns the time since the run was told to stop. The steps after a session share the
+// rest.
 func (l *Loop) sinceStop() time.Duration {
 	l.stopOnce.Do(func() { l.stopped = time.Now() })
 	return time.Since(l.stopped)
@@ -72,7 +73,7 @@ type OnRed string
 const (
 	RedStop  OnRed = "stop"  // the run ends before anything is spent; a daemon waits
 	RedFirst OnRed = "first" // one task works until the verification passes, the others wait
-	RedGo    OnRed = "go"    // the run goes on regardless
+	RedGo    OnRed = "go"    // the run continues regardless
 )
 
 // A Heart receives a run's heartbeat, so that somebody notices when the run hangs.

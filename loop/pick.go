@@ -29,7 +29,7 @@ type inWork struct {
 	most   map[string]int            // maximum number by discipline; an unlisted discipline has no limit
 	files  []string                  // globs of the files that those tasks, and the changes in the merge queue, may touch
 	scopes func(task int64) []string // the globs of a task; nil if unknown
-	passed map[int64]int             // how often each task was passed over
+	passed map[int64]int             // number of times that each task was passed over
 }
 
 // fit returns the index of the task to begin next, and the tasks that it

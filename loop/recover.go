@@ -91,7 +91,7 @@ func (c course) takeOver(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, release()) }()
 	}
 	var reviews []ralph.Session
-	if err := c.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease meanwhile
+	if err := c.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have just renewed its lease
 		if err = tx.EndLostRuns(); err == nil {
 			reviews, err = tx.LostReviews()
 		}
@@ -163,7 +163,7 @@ func (c course) each(
 }
 
 // undecided records why a session could not be decided, and logs it once. Its task stays claimed;
-// the others go on. The returned error is the database's, or says that the run was stopped.
+// the others continue. The returned error is the database's, or means that the run was stopped.
 func (c course) undecided(ctx context.Context, row ralph.Session, why error) error {
 	if why == nil || errors.Is(why, session.ErrSettled) || errors.Is(why, merging.ErrAway) { // the next look decides on it
 		return nil
@@ -171,7 +171,7 @@ func (c course) undecided(ctx context.Context, row ralph.Session, why error) err
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if store.NoRoom(why) { // that is no fault of this session's: the run ends, and the next one decides on it
+	if store.NoRoom(why) { // this session is not at fault: the run ends, and the next one decides on it
 		return fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, why)
 	}
 	var news bool

@@ -13,7 +13,7 @@ import (
 	"ralph/store"
 )
 
-// redLook is how often a daemon checks whether the verification is still red.
+// redLook is the interval at which a daemon checks whether the verification still fails.
 const redLook = 5 * time.Second
 
 // ready runs the verification before the first session, and returns the
@@ -115,8 +115,8 @@ func (r *runner) announce(ctx context.Context, red []ralph.Check, consequence st
 	})
 }
 
-// hasNews reports whether a red verification is worth another run: the
-// files or the commands changed, or it passed when run by hand.
+// hasNews reports whether a red verification is worth another run: the files or the
+// commands changed, or it passed when a person ran it.
 func (r *runner) hasNews(ctx context.Context) bool {
 	if r.Commands != nil {
 		configured, err := r.Commands()

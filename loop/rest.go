@@ -83,7 +83,7 @@ func undecidedEnds(list []store.UndecidedSession) (ends []end) {
 	return ends
 }
 
-// Outside says that tasks are completed without a recorded reason.
+// Outside reports that tasks are completed without a recorded reason.
 func Outside(tasks []int64) string {
 	return fmt.Sprintf("%s: %s; look at the branch, and run `ralph retry ID --again` to have it done once more",
 		store.Unaccepted, named(tasks))

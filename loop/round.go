@@ -189,8 +189,8 @@ type outlook struct {
 	spending store.Spending
 	lapsed   []ralph.Session // claims that were not renewed in time
 	lost     []ralph.Session // open sessions of lost runs
-	away     bool            // that may be at the remote, which cannot be reached
-	held     int             // how many tasks wait because their prompts were too long
+	away     bool            // that may be at the unreachable remote
+	held     int             // number of tasks that wait because their prompts were too long
 }
 
 // readOutlook reads the outlook.

@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// A runner schedules one run. Only its goroutine checks, waits, picks and counts. Sessions and merges run in goroutines
-// of their own, which send it their results. Lasting state is in the database.
+// A runner schedules one run. Only its goroutine checks, waits, picks and counts. Sessions and merges run in separate
+// goroutines, which send it their results. Lasting state is in the database.
 type runner struct {
 	course
 	jobsCtx context.Context                  // that of those goroutines
@@ -30,7 +30,7 @@ type runner struct {
 	worked   map[int64]bool // tasks that had a session in this run
 	counted  map[int64]bool // tasks that count against the limit of tasks
 	stagnant []int64        // the tasks whose sessions since the last change of anything changed nothing
-	repeats  int            // how often in a row the last agent error occurred
+	repeats  int            // number of times that the last agent error occurred in a row
 	last     lastEnding
 	waits    merging.Wait    // reason why the merge queue waits
 	rested   int64           // the newest event before the last merge
@@ -43,7 +43,7 @@ type runner struct {
 	lost       int           // lost sessions in a row, of any task
 	held       string        // why no new task may begin; "" if one may
 	passes     []int64       // tasks passed over in favour of the last pick
-	passed     map[int64]int // how often each task was passed over
+	passed     map[int64]int // number of times that each task was passed over
 	missedTask int64         // the last pick, if it could not be claimed; 0 if it could
 	red        suspense
 
@@ -70,7 +70,7 @@ type job struct {
 // A suspense holds a run's knowledge of a verification that fails before any work.
 type suspense struct {
 	green     bool  // it passed, or it does not matter
-	mending   int64 // the task that is to make it pass; 0 if there is none yet
+	mending   int64 // the task for making it pass; 0 if there is none yet
 	announced string
 	waits     bool // the daemon waits until it passes
 	asked     bool // it ran in this run: earlier results are older than any fix

@@ -59,7 +59,7 @@ func (r *runner) awaitRemote(ctx context.Context, cause error) error {
 	return nil
 }
 
-// waitForRemote waits until the remote may be asked again, or somebody says that it is back.
+// waitForRemote waits until the remote may be asked again, or somebody reports that it is back.
 func (r *runner) waitForRemote(ctx context.Context) error {
 	if !r.Store.Now().Before(r.remoteNext) {
 		return nil

@@ -15,7 +15,7 @@ import (
 type Undoing struct {
 	By    string // the person
 	Why   string // for the task's next session, should there be one
-	Agent bool   // where later commits stand in the way, an agent is to do it
+	Agent bool   // an agent resolves conflicts with later commits
 }
 
 // Undo queues the reverse of a task's merged changes; for an undone task, the reverse of the undo. [Loop.MergeQueued]

@@ -34,8 +34,8 @@ func (c *Claim) Workspace() (dir string, env []string) {
 	return c.s.Workspace.Dir, c.s.Workspace.Environ()
 }
 
-// A DroppedError says that a claim ended although its worker did not end
-// it. It wraps [ralph.ErrConflict].
+// A DroppedError means that a claim ended although its worker did not end it. It wraps
+// [ralph.ErrConflict].
 type DroppedError struct {
 	Task  int64
 	Why   string
@@ -174,8 +174,8 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	return d, c.merge(ctx, &d)
 }
 
-// end decides on a claim that its worker did not close. The decision is the
-// zero value if somebody else has decided or renewed the claim meanwhile.
+// end decides on a claim that its worker did not close. The decision is the zero value if
+// somebody else has decided or renewed the claim in between.
 func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
 	d, err = c.decide(ctx, how, why)
 	if errors.Is(err, ralph.ErrConflict) {

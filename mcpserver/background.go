@@ -102,8 +102,8 @@ func (c *Chats) serve(ctx context.Context, address string) (err error) {
 	return errors.Join(err, os.Remove(path))
 }
 
-// loadToken returns the token in a file. If there is none, it creates one,
-// so that clients need to be told only once.
+// loadToken returns the token in a file. It creates a missing one, so that clients need
+// to be told only once.
 func loadToken(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if token := strings.TrimSpace(string(b)); err == nil && token != "" {
@@ -146,8 +146,8 @@ func serveUntilStopped(ctx context.Context, l net.Listener, clients *Clients) er
 	return errors.Join(err, <-left)
 }
 
-// Server returns the running server for chats; nil if there is none. A
-// killed server does not count, as its lock is free.
+// Server returns the running server for chats; nil if there is none. A killed server does
+// not count, because its lock is free.
 func (c *Chats) Server() *Background {
 	path := c.file(serverLock)
 	if _, err := os.Stat(path); err != nil {

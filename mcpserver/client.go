@@ -25,8 +25,8 @@ type clientEntry struct {
 	Args    []string `json:"args"`
 }
 
-// ownEntry returns the command by which a client starts ralph: just its
-// name, if PATH leads to this program, so that the file can be shared.
+// ownEntry returns the command for a client to start ralph: just its name, if PATH leads
+// to this program, so that the file can be shared.
 func ownEntry() (clientEntry, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 // maxBody is the size limit of a request in bytes.
 const maxBody = 1 << 20
 
-// Clients serves MCP over streamable HTTP to programs on this machine.
-// Each client gets a server of its own. Requests need the token as
-// "Authorization: Bearer TOKEN", and a Host and Origin of this machine.
+// Clients serves MCP over streamable HTTP to programs on this machine. Each client gets
+// its own server. Requests need the token as "Authorization: Bearer TOKEN", and a Host
+// and Origin of this machine.
 type Clients struct {
 	token   string
 	inner   http.Handler

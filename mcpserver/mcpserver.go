@@ -1,5 +1,5 @@
-// Package mcpserver serves the tools by which agents talk to ralph. There is a profile for each kind of agent: the
-// loop's own ([New]), workers that pull their work ([ServeWorker]) and people's chats ([Chats]).
+// Package mcpserver serves the tools that agents use to talk to ralph. There is a profile for each kind of agent:
+// the loop's own ([New]), workers that pull their work ([ServeWorker]) and people's chats ([Chats]).
 //
 // Calls are checked against their tool's schema; errors tell a model how to correct the call. The package has no rules
 // and keeps no data: package loop and the store decide on the effects of calls. The loop's server reads nothing to the
@@ -32,8 +32,8 @@ type Options struct {
 	// and return its id. nil omits the tool.
 	Comment func(ctx context.Context, c CommentCall) (int64, error)
 	Propose func(ctx context.Context, c AmendmentCall) (int64, error)
-	// Permit decides for the agent's program whether a tool may be used, and
-	// if not says why. It may wait for a person. nil omits the tool.
+	// Permit decides for the agent's program whether a tool may be used, and explains a
+	// refusal. It may wait for a person. nil omits the tool.
 	Permit func(ctx context.Context, tool string, input json.RawMessage) (allow bool, why string, err error)
 }
 
@@ -111,8 +111,8 @@ func addVerbs(server *mcp.Server, prefix string, say said) {
 				if err != nil {
 					return nil, err
 				}
-				// The client may close its end right after the call; its signal counts all
-				// the same.
+				// The client may close its end right after the call; its signal counts
+				// nevertheless.
 				return say(context.WithoutCancel(ctx), payload)
 			})
 	}

@@ -28,9 +28,9 @@ type Chats struct {
 	File  string     // session.json
 
 	CheckpointAt int    // percentage of a context from which ralph recommends a new chat
-	Addr         string // of the background server
+	Addr         string // address of the background server
 	Version      string // of ralph
-	Person       string // whose chats these are
+	Person       string // owner of these chats
 	Environ      []string
 	Getenv       func(name string) string
 	Warn         io.Writer // gets problems that stop nothing
@@ -176,7 +176,7 @@ const longContext = 1_000_000
 // transaction, which others wait for.
 type Seen struct {
 	use    claude.Use
-	ok     bool // the transcript says something
+	ok     bool // the transcript has a value
 	source string
 	err    error // why it cannot be read
 }

@@ -91,7 +91,7 @@ func (s Session) permit(ctx context.Context, tool string, input json.RawMessage)
 	return awaitPermission(ctx, s.Store, id, s.Rules.Timeout)
 }
 
-// awaitPermission waits for a person's decision, and denies the request if nobody answers.
+// awaitPermission waits for a person's decision, and denies the request without one.
 func awaitPermission(ctx context.Context, db *store.DB, id int64, limit time.Duration) (bool, string, error) {
 	late := time.NewTimer(limit)
 	defer late.Stop()

@@ -100,7 +100,7 @@ func (c *chat) planOf(ctx context.Context, in PlanCall) (p inbox.Plan, lines []s
 	return p, lines, err
 }
 
-// digest changes with everything that a plan says.
+// digest changes with everything in a plan.
 func digest(p inbox.Plan) string {
 	sum := sha256.Sum256([]byte(p.Markdown()))
 	return hex.EncodeToString(sum[:])

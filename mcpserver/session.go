@@ -77,7 +77,7 @@ func (s Session) Server() *mcp.Server {
 		}
 		return reply, err
 	}
-	// own adds to the discussion of the session's own task only.
+	// own adds only to the discussion of the session's own task.
 	own := discussing(func(
 		ctx context.Context, task taskID, add func(tx *store.Tx, me speaker) (int64, error),
 	) (id int64, err error) {

@@ -10,7 +10,7 @@ import (
 	"ralph/store"
 )
 
-// StateTool is the tool by which an agent reports its phase.
+// StateTool is the tool for an agent's reports of its phase.
 const StateTool = "update_session_state"
 
 // A StateChange is the tool's input.

@@ -55,7 +55,7 @@ func serveRequest[T any](server *mcp.Server, name string, tell telling,
 		if err := arguments(t.Input, req.Params.Arguments, &in); err != nil {
 			return nil, err
 		}
-		// The client may be gone before the answer; its request is carried out all the same.
+		// The client may be gone before the answer; its request is executed nevertheless.
 		return call(context.WithoutCancel(ctx), req, in)
 	})
 }

@@ -123,7 +123,7 @@ func (w *worker) take(ctx context.Context, in onTask) (any, error) {
 	}
 }
 
-// whereabouts tells a worker where to work; "" if it works where people do.
+// whereabouts tells a worker where to work; "" if it works in a person's folder.
 func whereabouts(dir string, env []string) string {
 	if dir == "" {
 		return ""
@@ -212,8 +212,8 @@ func (w *worker) discuss(
 	return id, err
 }
 
-// sessionID returns the id of the claim's session; "" without a claim. It
-// does not block, as it is called within transactions.
+// sessionID returns the id of the claim's session; "" without a claim. It does not block,
+// because it is called within transactions.
 func (w *worker) sessionID() string {
 	claim := w.claim.Load()
 	if claim == nil {

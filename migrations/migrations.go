@@ -20,7 +20,7 @@ import (
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// ErrTooNew says that the database was written by a newer ralph.
+// ErrTooNew means that the database was written by a newer ralph.
 var ErrTooNew = errors.New("the database was written by a newer ralph; use that version or a newer one")
 
 // catalogues query, for each dialect, whether the table of migrations exists.

@@ -111,8 +111,8 @@ func newLayout(all []section) *layout {
 	return l
 }
 
-// fit returns how many items have to be left out to keep the prompt within
-// the budget: all that can be, if it never fits.
+// fit returns the number of items to leave out to keep the prompt within the budget: all
+// possible ones, if it never fits.
 func (l *layout) fit(budget int) int {
 	fits := func(drop int) bool { return l.tokens(drop, budget) <= budget }
 	if fits(0) {

@@ -26,11 +26,11 @@ type Data struct {
 	FeatureLearnings []ralph.Learning
 
 	Task         ralph.Task
-	Unseen       bool               // there are checks beside these that nobody names to an agent
+	Unseen       bool               // there are more checks, which no agent is told of
 	Verify       []string           // every command that checks a `done`: the project's, the feature's, the task's
 	Protect      []string           // globs of files that must not be changed
 	FailedBefore []FailedBefore     // commands that failed before the task began
-	Workspace    *Workspace         // nil for a person working in a folder of their own
+	Workspace    *Workspace         // nil for a person who works in their own folder
 	DependsOn    []Dependency       // ascending ids
 	Answers      []Answer           // latest first; new ones are moved to the front
 	LastSession  *Continuation      // nil for a fresh task
@@ -86,7 +86,7 @@ type Continuation struct {
 	Failed    []ralph.Check // the checks that refused its done
 }
 
-// A Checkpoint says where an interrupted session stood.
+// A Checkpoint describes the state of an interrupted session.
 type Checkpoint struct {
 	ralph.Checkpoint
 	Attempt int

@@ -133,7 +133,7 @@ func comments(d Data) section {
 	return section{name: "comments", head: "## Comments on this task\n\n", groups: []group{g}}
 }
 
-// threads puts each reply after its parent. A reply without its parent is a comment of its own.
+// threads puts each reply after its parent. A reply without its parent becomes a separate comment.
 func threads(all []ralph.Comment) []ralph.Comment {
 	top := map[int64]bool{}
 	for _, c := range all {

@@ -20,7 +20,7 @@ type Plan struct {
 	Human       string // people's text on the feature
 	Answers     []Answer
 	Draft       ralph.Plan // the plan of an earlier session
-	Problems    []string   // why that cannot be proposed as it is
+	Problems    []string   // reasons against proposing it
 	MaxTasks    int
 	Attended    bool
 

@@ -1,11 +1,11 @@
 // Package prompt builds the text that a session's agent starts with. The agent can read nothing else of ralph's, so it
 // has everything that the agent has to know.
 //
-// The package is pure: it never asks a database, a file or a clock, never ranks, and never decides what a task may see;
-// all that arrives as [Data]. It guarantees that the same data yield the same bytes; that no text of an agent or a
-// person can pass for ralph's own or end the fence that quotes it; that items are left out in a fixed order to stay
-// within the budget; and that the task, the answers, the rest of the work, people's words since the last session and
-// blocking flags are always shown in full.
+// The package is pure: it never asks a database, a file or a clock, never ranks, and never decides what a task may
+// see; all that arrives as [Data]. It guarantees four things. The same data yield the same bytes. No text of an agent
+// or a person can pass for ralph's own or end the fence that quotes it. Items are left out in a fixed order to stay
+// within the budget. The task, the answers, the rest of the work, people's words since the last session and blocking
+// flags are always shown in full.
 //
 // Texts of the task and its discipline are fenced like all others. The rules tell the agent that they are
 // instructions. The fence shows their end, so that a task that was pasted from elsewhere, or suggested by an agent,
@@ -25,8 +25,8 @@ type Prompt struct {
 	Err      error         // why the project's template failed; else nil
 	LeftOut  []string      // for people, the omitted part: "7 of 9 files"; empty if there is none
 
-	// TooLong says why no session should begin with this prompt: there is no room for people's words since the last
-	// session, or for a blocking flag. It is empty if there is.
+	// TooLong explains why no session should begin with this prompt: there is no room for people's words since the
+	// last session, or for a blocking flag. It is empty if there is.
 	TooLong string
 }
 
@@ -82,7 +82,7 @@ type group struct {
 	foot  string
 }
 
-// An item is kept or left out as a whole.
+// An item is kept or left out completely.
 type item struct {
 	text  string
 	short string // replaces the text if that is left out

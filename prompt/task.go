@@ -84,8 +84,8 @@ func workspace(s Workspace) string {
 		"marks: resolve them first.\n\n" + fence("files with conflicts", strings.Join(lines, "\n"))
 }
 
-// numbered formats a numbered list. It does not indent further lines, so
-// that a criterion of several lines stays the same to the byte.
+// numbered formats a numbered list. It does not indent further lines, so that a criterion
+// of several lines keeps its bytes.
 func numbered(criteria []string) string {
 	lines := make([]string, len(criteria))
 	for i, c := range criteria {

@@ -129,10 +129,10 @@ type Rules struct {
 	StuckLimit     int    // stuck sessions after which a task fails
 	VerifyFailures int    // refused claims after which a task fails
 	Attempts       int    // sessions after which a task fails
-	AutoApprove    int    // how many suggested tasks a day are auto-approved; 0 is none
+	AutoApprove    int    // maximum number of auto-approved suggested tasks a day; 0 is none
 	ReviewProtect  bool   // a change of protected files waits for a person instead of being refused
 	MaxSentBack    int    // conflicts and refused merges of a task before it is merged alone
-	Reminders      int    // how often an agent is asked for a missing closing signal
+	Reminders      int    // number of times that an agent is asked for a missing closing signal
 	Retries        int    // refusals that an agent is told of in the same conversation
 	Lost           string // effect of lost and loosened tests: [PolicyAsk], [PolicyRefuse] or [PolicyNote]
 	Scope          string // effect of files outside the task's: [PolicyAsk] or [PolicyNote]
@@ -140,7 +140,7 @@ type Rules struct {
 	InPull         bool   // the pull request asks people for approvals, not the inbox
 }
 
-// promptTries is how often a prompt's budget is halved before its task fails.
+// promptTries is the number of times that a prompt's budget is halved before its task fails.
 const promptTries = 2
 
 // Signalled returns the closing verb that the agent gave; "" also if stuck was inferred.
@@ -181,7 +181,7 @@ type Decision struct {
 	Stagnant  bool // the session counts, but changed nothing
 	Evidence  ralph.Evidence
 	Approval  *ralph.Approval `json:",omitempty"` // parts to approve before the merge; nil for none
-	Answered  []int64         // the session's flags that its done says are answered
+	Answered  []int64         // the session's flags that its done answers
 	Holds     []Hold          // comments that now hold the task back
 	DependsOn []int64         // tasks that it now depends on
 	Learn     []Learn         // learnings to add or to count again
@@ -206,7 +206,7 @@ type Learn struct {
 	Scope     string
 	Rationale string
 
-	Claim bool `json:",omitempty"` // it speaks of checks, permissions or signals, and a person has to confirm it
+	Claim bool `json:",omitempty"` // it is about checks, permissions or signals, and a person has to confirm it
 }
 
 // A Proposal is a task suggested by an agent.
@@ -617,8 +617,8 @@ func ProposedTitle(p Suggest) string {
 	return text.Short(text.FirstLine(p.What), titleLimit)
 }
 
-// NormalTitle returns the form in which titles are compared: letters and
-// digits in lower case, and the signs that tell C from C++ and P=NP from P≠NP.
+// NormalTitle returns the form for comparing titles: letters and digits in lower case,
+// and the signs that distinguish C from C++ and P=NP from P≠NP.
 func NormalTitle(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Sm, r) && r != '#'

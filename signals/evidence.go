@@ -21,7 +21,7 @@ func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, rules R
 	return r
 }
 
-// String says in one line why the done is refused; "" if it is not.
+// String explains in one line why the done is refused; "" if it is not.
 func (r Refusal) String() string {
 	var list []string
 	for _, c := range r.Failed {

@@ -14,7 +14,7 @@ const (
 	PolicyAsk    = "ask"    // a person decides
 	PolicyRefuse = "refuse" // no reason helps
 	PolicyNote   = "note"   // it is noted
-	PolicyReview = "review" // an agent is asked whether the task asks for it, and a person if that does not say yes
+	PolicyReview = "review" // an agent is asked whether the task requires it, and a person unless it agrees
 )
 
 // policy returns the effect of a weakening.
@@ -28,7 +28,7 @@ func (r Rules) policy(w ralph.Weakening, g ralph.Gate) string {
 	return r.TestsChanged
 }
 
-// Asks reports whether a reviewer is to say if the task asks for the tests that were changed.
+// Asks reports whether a reviewer must tell if the task requires the changed tests.
 func (r Rules) Asks(g ralph.Gate) bool {
 	return slices.ContainsFunc(g.Weakened, func(w ralph.Weakening) bool { return r.policy(w, g) == PolicyReview })
 }
@@ -207,7 +207,7 @@ func OpenFlags(said []Said, earlier []int64, done Done) []int64 {
 	return open
 }
 
-// flagged says why a done beside open flags is not accepted.
+// flagged explains why a done with open flags is not accepted.
 func flagged(open []int64) string {
 	names := make([]string, len(open))
 	for i, id := range open {

@@ -17,7 +17,7 @@ const (
 	longestWait = 10 * time.Minute
 )
 
-// LostWait returns the delay before a retry after so many lost sessions in a row.
+// LostWait returns the delay before a retry after that number of lost sessions in a row.
 func LostWait(lost int) time.Duration {
 	switch {
 	case lost <= 0:

@@ -14,7 +14,7 @@ import (
 // MaxPlanTasks is the most tasks that one plan may have.
 const MaxPlanTasks = 50
 
-// PlanTries is how often a planner is given commands back that cannot tell anything.
+// PlanTries is the number of times that a planner gets inconclusive commands back.
 const PlanTries = 2
 
 // Marks of a plan's tasks.
@@ -23,8 +23,8 @@ const (
 	MarkNothing = "names no file and no check"
 )
 
-// Nameable are the tasks that a plan may name beside its own, by name: those of its feature by the name that they had
-// in its plan, and all that exist by TASK-3.
+// Nameable are the tasks that a plan may name in addition to its own, by name: tasks of its feature by their names in
+// its plan, and all existing ones by TASK-3.
 type Nameable map[string]ralph.Task
 
 // Find returns the task of a name.
@@ -63,7 +63,8 @@ func OvertakenBy(p ralph.Plan, name string, now ralph.Task) string {
 		"Drop yours, which leaves TASK-%[2]d as it is, and plan the missing rest by another name", name, now.ID)
 }
 
-// PlanProblems returns why a plan cannot be proposed as it is, one sentence each; none if it can.
+// PlanProblems returns the reasons against proposing a plan, one sentence each; none if there are
+// none.
 func PlanProblems(p ralph.Plan, known Nameable, disciplines []string) (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	switch n := len(p.Tasks); {
@@ -217,7 +218,7 @@ var broken = regexp.MustCompile(`(?im)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?
 var notFound = regexp.MustCompile(`(?m)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: ([^:\s/]+): (?:command )?not found`)
 
 // RedFirst judges a command's result before any work. It returns a note for people, "" for none, and whether the
-// planner has to mend the command because missing work is not the cause.
+// planner has to fix the command because missing work is not the cause.
 func RedFirst(c ralph.Check, limit time.Duration) (mark string, mend bool) {
 	said := func() string { return text.Short(text.FirstLine(lastLine(c.Tail)), 160) }
 	switch {

@@ -9,7 +9,7 @@ type Reply string
 const (
 	ReplyRemind    Reply = "remind"    // to call a closing verb
 	ReplyRefused   Reply = "refused"   // the reasons for the refusal
-	ReplyTests     Reply = "tests"     // that the tests as they were refuse the done
+	ReplyTests     Reply = "tests"     // the former tests refuse the done
 	ReplyBlind     Reply = "blind"     // tests pass with any expectation
 	ReplyConflict  Reply = "conflict"  // the work conflicts with merged work
 	ReplyAside     Reply = "aside"     // that all commits are on branches that are not verified
@@ -99,7 +99,7 @@ func (f Facts) aboutTests() Reply {
 	return ReplyTests
 }
 
-// told counts how often the agent was given a reply.
+// told counts the agent's replies of one kind.
 func (f Facts) told(r Reply) (n int) {
 	for _, notice := range f.Told {
 		if notice.Reply == r {
@@ -133,13 +133,13 @@ func (f Facts) nothing() bool { return f.Untouched && !f.Carries }
 // refusal is why the session's done is refused.
 func (f Facts) refusal() Refusal { return Refused(f.Verify, f.Protected, f.Evidence, f.Rules) }
 
-// A Refusal is why a done is refused (pipeline rule 2). The zero value is none.
+// A Refusal is the reason why a done is refused (pipeline rule 2). The zero value is none.
 type Refusal struct {
 	Failed    []ralph.Check  // commands that fail
 	Protected []string       // changed files that are protected
 	Tests     string         // why its tests are refused; "" if they are not
 	Problems  []string       // other evidence, one clause each
-	Objected  []ralph.Review // reviews that object, while the author may mend it
+	Objected  []ralph.Review // reviews that object, while the author may fix it
 }
 
 // Any reports whether the done is refused.

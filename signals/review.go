@@ -15,8 +15,8 @@ const ReviewRounds = 2
 // ReviewSeen holds ralph's observations of a reviewing session.
 type ReviewSeen struct {
 	Ending   ralph.Ending // of its agent
-	Why      string       // that the agent ended so
-	Looked   int          // calls by which it read or ran something
+	Why      string       // the agent's reason for that ending
+	Looked   int          // calls that read or ran something
 	Asked    bool         // it was asked whether the task asks for the changed tests
 	Only     bool         // it was asked nothing else
 	Approved bool
@@ -59,7 +59,7 @@ func Weigh(seen ReviewSeen, change Changed) (none string) {
 }
 
 // Changed maps each changed file to its lines: the hunks of the change with their context, numbered as after the
-// change. A file without known lines counts as a whole.
+// change. A file without known lines counts completely.
 type Changed map[string][]Span
 
 // A Span is a range of lines, both counted.
@@ -99,7 +99,7 @@ func (c Changed) Lacks(o ralph.Objection) string {
 	return fmt.Sprintf("the change has no line %d of %s; it has %s", o.Line, o.File, FileList(list))
 }
 
-// objected returns the reviews that object, as long as the author may mend it.
+// objected returns the reviews that object, while the author may fix it.
 func objected(e ralph.Evidence) []ralph.Review {
 	if e.Rounds >= ReviewRounds {
 		return nil
@@ -129,12 +129,12 @@ func Rounds(reviews []ralph.Review) int {
 type Reviewer struct {
 	Agent  string
 	Model  string   // "" leaves it to the agent
-	Lines  int      // changes of at least so many lines; 0 is any
+	Lines  int      // changes of at least that number of lines; 0 is any
 	Files  []string // changes of such files; none is any
 	Prompt string   // instructions beside ralph's own; "" for none
 }
 
-// Name tells a reviewer from the others: its agent, with its model behind a slash.
+// Name distinguishes a reviewer: its agent, with its model after a slash.
 func (r Reviewer) Name() string {
 	if r.Model == "" {
 		return r.Agent

@@ -43,7 +43,8 @@ func learnings(f Facts) []Learn {
 	return out
 }
 
-// Repeated returns the first of some learnings that says the same as a text; nil if there is none.
+// Repeated returns the first of some learnings with the same meaning as a text; nil if there is
+// none.
 func Repeated(text string, known []ralph.Learning) *ralph.Learning {
 	said := wordsOf(text)
 	for i, k := range known {

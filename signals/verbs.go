@@ -169,20 +169,20 @@ var Verbs = []Known{
 // maxOptions is the most options of an ask.
 const maxOptions = 20
 
-// Done says that the task is complete. It is a claim, and ralph checks it.
+// Done claims that the task is complete. ralph checks it.
 type Done struct {
 	Summary       string `json:"summary"`
 	TestsChanged  string `json:"tests_changed,omitempty"`
 	FlagsAnswered string `json:"flags_answered,omitempty"`
 }
 
-// Partial says that there was progress and that work remains.
+// Partial means that there was progress and that work remains.
 type Partial struct {
 	Summary   string `json:"summary"`
 	Remaining string `json:"remaining"`
 }
 
-// Stuck says that no meaningful progress is possible.
+// Stuck means that no meaningful progress is possible.
 type Stuck struct {
 	Reason string `json:"reason"`
 }
@@ -195,7 +195,7 @@ type Ask struct {
 	Blocking  *bool    `json:"blocking"`
 }
 
-// IsBlocking reports whether the task cannot go on without the answer.
+// IsBlocking reports whether the task cannot continue without the answer.
 func (a Ask) IsBlocking() bool { return a.Blocking != nil && *a.Blocking }
 
 // Flag reports a problem.

@@ -267,7 +267,7 @@ func (a *app) put(v any, human func(w io.Writer), s term.Screen) error {
 	return err
 }
 
-// say is print for one line of text.
+// say prints one line of text.
 func (a *app) say(v any, format string, args ...any) error {
 	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, fmt.Sprintf(format, args...)) })
 }
@@ -289,7 +289,7 @@ func (a *app) text(field, arg string) (string, error) {
 	return arg, nil
 }
 
-// lines reads the non-blank lines of standard input; what names them in errors.
+// lines reads the non-blank lines of standard input; what is their name in errors.
 func (a *app) lines(what string) (list []string, err error) {
 	b, err := io.ReadAll(io.LimitReader(a.in, exchange.MaxFile))
 	if err != nil {
@@ -309,7 +309,7 @@ func (a *app) lines(what string) (list []string, err error) {
 // screen describes standard output.
 func (a *app) screen() term.Screen { return term.Of(a.out, a.getenv) }
 
-// person returns the name under which people comment and answer.
+// person returns the name for people's comments and answers.
 func (a *app) person() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username

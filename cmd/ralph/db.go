@@ -229,7 +229,7 @@ func moveThere(ctx context.Context, home *state.Home, there *store.DB) (moved []
 // moveBack makes a server's queue the queue of the state folder. It keeps the old file, as `db restore` does.
 func moveBack(ctx context.Context, p *project.Project, there *store.DB) (moved []store.Moved, err error) {
 	dir := p.File("moving")
-	if err := os.RemoveAll(dir); err != nil { // left by a move that was killed
+	if err := os.RemoveAll(dir); err != nil { // from a killed move
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()

@@ -30,7 +30,7 @@ func newDoctor(a *app) *cobra.Command {
 		if a.json {
 			p, err := a.project(cmd.Context())
 			if err != nil {
-				p = &project.Project{Environ: a.environ} // findings say why it cannot be opened
+				p = &project.Project{Environ: a.environ} // findings explain why it cannot be opened
 			}
 			findings = append([]doctor.Finding{{
 				Check: "ralph", OK: true, Found: fmt.Sprintf("%s, %s, "+

@@ -17,7 +17,7 @@ import (
 	"ralph/store"
 )
 
-// errNoForge says that the project follows no forge.
+// errNoForge means that the project follows no forge.
 var errNoForge = ralph.Usage(errors.New("this project follows no forge: set forge.label or merge.mode: pr in " +
 	"ralph.yaml (docs/howto/forge.md)"))
 

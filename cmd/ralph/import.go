@@ -32,9 +32,9 @@ type imported struct {
 	DryRun bool   `json:"dry_run"`
 	store.ImportResult
 	Read   *ralph.Reading `json:"read,omitempty"`   // the counts of a checklist
-	Offers []ralph.Offer  `json:"offers,omitempty"` // commands that the file offers as verification, and nobody has taken
+	Offers []ralph.Offer  `json:"offers,omitempty"` // verification commands that the file offers, not yet accepted
 
-	unproved int // new tasks without verification commands of their own
+	unproved int // new tasks without their own verification commands
 }
 
 // A taskFile is a file to import.
@@ -123,7 +123,7 @@ func newImport(a *app) *cobra.Command {
 	return cmd
 }
 
-// add adds the result of a file, and counts its new tasks without commands of their own.
+// add adds the result of a file, and counts its new tasks without their own commands.
 func (o *imported) add(in ralph.Import, r store.ImportResult) {
 	for i, t := range r.Tasks {
 		if t.Action == store.ImportAdded && !t.Status.Ended() && len(in.Tasks[i].Verify) == 0 {
@@ -218,7 +218,8 @@ func (a *app) taskFiles(arg, format string) (list []taskFile, err error) {
 	return []taskFile{f}, nil
 }
 
-// taskFile reads a file or standard input. A checklist "tasks.md" without a name of its own is called as its folder.
+// taskFile reads a file or standard input. A checklist "tasks.md" without a title gets its folder's
+// name.
 func (a *app) taskFile(name, format string) (f taskFile, err error) {
 	if f.name, f.data, err = a.readInput(name); err != nil {
 		return f, err

@@ -93,7 +93,8 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	return err
 }
 
-// yes asks the person at the terminal; usual is the answer of an empty line. Where nobody is, the answer is no.
+// yes asks the person at the terminal; usual is the answer of an empty line. Without a person, the
+// answer is no.
 func (a *app) yes(question string, usual bool) bool {
 	if a.json || !term.Is(a.in) {
 		return false
@@ -112,8 +113,8 @@ func (a *app) yes(question string, usual bool) bool {
 	return false
 }
 
-// offerCommit commits a new ralph.yaml if the person at the terminal agrees: agents do not see uncommitted files. Where
-// nobody is, it prints the command.
+// offerCommit commits a new ralph.yaml if the person at the terminal agrees: agents do not see uncommitted files.
+// Without a person, it prints the command.
 func (a *app) offerCommit(ctx context.Context, root string) {
 	const message = "Add ralph.yaml"
 	commit, err := "", error(nil)

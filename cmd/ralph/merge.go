@@ -43,8 +43,8 @@ func newMerge(a *app) *cobra.Command {
 	return cmd
 }
 
-// mergeQueued merges the queue, as a run would, and prints the result. If a run is in progress, it says that the run
-// does it. task is the task whose change a person has just queued; 0 for none.
+// mergeQueued merges the queue, as a run would, and prints the result. If a run is in progress, it tells that the
+// run will merge. task is the task whose change a person has just queued; 0 for none.
 func (a *app) mergeQueued(ctx context.Context, task int64) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -143,7 +143,8 @@ func mergesNext(ctx context.Context, p *project.Project, db *store.DB) (mergeSte
 // mergeLog is the file with the output of the latest merge that a dashboard or chat began.
 const mergeLog = "merge.log"
 
-// mergeDetached begins `ralph merge --now` as a process of its own if something is queued and no run is in progress.
+// mergeDetached starts `ralph merge --now` as a separate process if something is queued and no run
+// is in progress.
 func mergeDetached(ctx context.Context, p *project.Project, db *store.DB) error {
 	if next, err := mergesNext(ctx, p, db); err != nil || next != mergeHere {
 		return err

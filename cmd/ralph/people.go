@@ -82,7 +82,7 @@ var (
 	readsAfterAll   = map[string]string{"run": "dry-run", "import": "dry-run"}
 	decidesAfterAll = map[string]string{"inbox": "interactive", "session show": "hidden", "merge": "now"}
 
-	// decidesByFlags are commands that read, and decide if any flag of their own is given.
+	// decidesByFlags are commands that read without flags, and decide with any of their own flags.
 	decidesByFlags = []string{"feature", "discipline"}
 )
 

@@ -24,7 +24,7 @@ import (
 type protected struct {
 	Rule   string             `json:"rule"`
 	Tried  string             `json:"tried"`  // a file that the rule is about
-	Answer permission.Verdict `json:"answer"` // to changing it
+	Answer permission.Verdict `json:"answer"` // to a change of it
 }
 
 // newProtect denies agents to change files: it writes rules, and tries them.
@@ -67,7 +67,7 @@ func newProtect(a *app) *cobra.Command {
 	})
 }
 
-// tryProtected asks the rules, as they are now, about changing a file that each glob matches.
+// tryProtected asks the present rules about changing a file that each glob matches.
 func (a *app) tryProtected(ctx context.Context, rules, globs []string) (list []protected, err error) {
 	p, err := a.project(ctx)
 	if err != nil {

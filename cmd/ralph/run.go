@@ -275,7 +275,7 @@ func (o *runOptions) loop(
 	}
 	if p.Forges() && !o.dryRun {
 		if o.bystanders.Forge, err = p.Syncer(ctx, db, l.Merger); err != nil {
-			// The work goes on without it, except that there would be no pull requests.
+			// The work continues without it, except that there would be no pull requests.
 			if l.Merger.Pulls {
 				return nil, err
 			}
@@ -378,7 +378,7 @@ func heed(interrupts <-chan os.Signal, over <-chan struct{}, now, end func()) {
 func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Writer) (int, error) {
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // under nohup, for example
 		signal.Notify(interrupts, syscall.SIGHUP)
 	}
 	defer signal.Stop(interrupts)

@@ -32,7 +32,7 @@ func (o *runOptions) take(ctx context.Context, a *app, l *loop.Loop) (said strin
 	})
 }
 
-// adding adds the task that a run is for, unless an open one was asked for in the same words.
+// adding adds the task that a run is for, unless there is an open one with the same words.
 func (o *runOptions) adding(tx *store.Tx) (task int64, said string, err error) {
 	add := o.add
 	if o.plan != nil {
@@ -53,7 +53,8 @@ func (o *runOptions) adding(tx *store.Tx) (task int64, said string, err error) {
 	return task, "", err
 }
 
-// again puts a task that has failed or was cancelled back into the queue, and refuses one on which no session can work.
+// again puts a failed or cancelled task back into the queue, and refuses one that no session can
+// work on.
 func again(tx *store.Tx, id int64, person string) (said string, err error) {
 	t, err := tx.Task(id)
 	switch {
@@ -132,7 +133,7 @@ func (o *runOptions) handOver(ctx context.Context, a *app, l *loop.Loop, said st
 	return a.waitFor(ctx, l.Store, t.ID)
 }
 
-// waitFor follows a task until it ends or needs a person. The exit status tells the result.
+// waitFor follows a task until it ends or needs a person. The exit status depends on the result.
 func (a *app) waitFor(ctx context.Context, db *store.DB, id int64) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -102,7 +102,7 @@ func money(s show.SessionView) string {
 	}
 }
 
-// rows are the cells of sessions in a table; several says that they are of several machines.
+// rows are the cells of sessions in a table; several means that they come from several machines.
 func rows(list []show.SessionView, several bool) (rows [][]string) {
 	for _, s := range list {
 		state := cmp.Or(s.Ended, string(s.State))

@@ -39,7 +39,7 @@ func newSessionOpen(a *app) *cobra.Command {
 	})
 }
 
-// goOn has a person go on with a session in the terminal of its agent.
+// goOn lets a person continue a session in the terminal of its agent.
 func (a *app) goOn(ctx context.Context, p *project.Project, l *loop.Loop, row ralph.Session) (err error) {
 	if row.CompletedAt.IsZero() {
 		return ralph.Conflict("session %.8s is at work: `ralph stop --session %[1]s` ends it first", row.ID)

@@ -30,10 +30,10 @@ type undone struct {
 	State     string       `json:"status"`
 	Reason    string       `json:"status_reason"`
 	Conflicts []string     `json:"conflicts"` // files changed by later commits; empty if it is undone
-	Agent     int64        `json:"agent"`     // the task by which an agent undoes it; 0 if none was added
-	Commit    string       `json:"commit"`    // that undoes it, or brings it back; "" if there is none (yet)
+	Agent     int64        `json:"agent"`     // the task in which an agent undoes it; 0 if none was added
+	Commit    string       `json:"commit"`    // the undoing or restoring commit; "" if there is none (yet)
 	Reverses  []string     `json:"reverses"`  // the commits that Commit reverses, the newest first
-	Files     int          `json:"files"`     // how many Commit changes
+	Files     int          `json:"files"`     // number of files that Commit changes
 
 	said string // the merged changes, in a line
 }

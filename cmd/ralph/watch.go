@@ -46,7 +46,8 @@ func newWatch(a *app) *cobra.Command {
 	})
 }
 
-// watchLines prints a line for each event, starting with those of the last run, until no run is at work.
+// watchLines prints a line for each event, starting with those of the last run, until no run is
+// active.
 func (a *app) watchLines(cmd *cobra.Command, db *store.DB) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -20,9 +20,9 @@ type Session struct {
 	Task    ralph.Task     // of the session
 	Idle    string         // why it is free, if known
 	Port    int            // the first port of the session; 0 for none
-	Still   bool           // it stands still until a person answers a permission
+	Still   bool           // it stands still until a person answers a permission request
 
-	SpentUSD float64 // so far, about; 0 if unknown
+	SpentUSD float64 // so far, approximately; 0 if unknown
 }
 
 // Sessions returns the sessions of a run in progress that has several; none otherwise. The caller adds

@@ -33,20 +33,20 @@ const minToken = 20
 
 // Options of [Open].
 type Options struct {
-	Person  string // name under which people decide there
+	Person  string // name for people's decisions there
 	Version string // of ralph
 	// TLSCert and TLSKey are files in PEM, relative to the project; "" is plain HTTP. Insecure serves that to other
 	// machines, too.
 	TLSCert, TLSKey string
 	Insecure        bool
-	// Settle does what follows a person's decision while no run does.
+	// Settle does the work after a person's decision while no run does.
 	Settle func(ctx context.Context) error
 	// Patch returns the difference between two commits of a session's change, as git prints it; nil
 	// if it cannot be read.
 	Patch func(ctx context.Context, session, from, to string) (string, error)
 	// Start starts a run, and describes how it began; nil if no run can be started.
 	Start func(ctx context.Context) (string, error)
-	// Undo has what a task has merged taken back or brought back.
+	// Undo takes a task's merged changes back, or brings them back.
 	Undo func(ctx context.Context, task int64, why string, byAgent bool) (string, error)
 }
 

@@ -138,7 +138,7 @@ type Verify struct {
 // Reviews are the agents that review changes, in their order (docs/review.md).
 type Reviews []Review
 
-// A Review is one of them.
+// A Review is one condition for reviews.
 type Review struct {
 	Agent  string `json:"agent" min:"1"`
 	Model  string `json:"model" min:"1"`
@@ -148,11 +148,11 @@ type Review struct {
 
 // When selects the changes to review: those that match all of its conditions.
 type When struct {
-	Lines int      // that add and remove at least so many lines; 0 is any
+	Lines int      // that add and remove at least that number of lines; 0 is any
 	Files []string // that touch such files; empty is any
 }
 
-// Permissions are the rules by which an agent's requests are answered (docs/howto/permissions.md).
+// Permissions are the rules for answering an agent's requests (docs/howto/permissions.md).
 type Permissions struct {
 	Allow    []string `json:"allow" default:"[]"`
 	Ask      []string `json:"ask" default:"[]"`
@@ -162,7 +162,7 @@ type Permissions struct {
 	Writable []string `json:"writable" default:"[]"`
 }
 
-// Workspace says where sessions work (docs/branch.md).
+// Workspace configures where sessions work (docs/branch.md).
 type Workspace struct {
 	Setup   []string `json:"setup" default:"[]"`
 	Ports   int      `json:"ports" default:"4100" min:"1"`
@@ -185,7 +185,7 @@ type Merge struct {
 	MaxOpen  int      `json:"max_open" default:"4" min:"1"`
 }
 
-// Forge says whose issues become tasks (docs/howto/forge.md).
+// Forge configures whose issues become tasks (docs/howto/forge.md).
 type Forge struct {
 	Kind      string   `json:"kind" default:"auto" enum:"auto|github|gitlab|gitea"`
 	URL       string   `json:"url"`
@@ -218,7 +218,7 @@ type Receiver struct {
 	SecretEnv string   `json:"secret_env" min:"1"`
 }
 
-// Dashboard says where the dashboard is served (docs/dashboard.md).
+// Dashboard configures the address of the dashboard (docs/dashboard.md).
 type Dashboard struct {
 	Addr   string   `json:"addr" default:"127.0.0.1:7474" min:"1"`
 	Hosts  []string `json:"hosts" default:"[]"`

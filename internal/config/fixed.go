@@ -7,7 +7,8 @@ type Constants struct {
 	// A conversation is told a failure twice. An agent that has not fixed it by then repeats itself, and a fresh
 	// conversation costs less.
 	Retries int `yaml:"retries"`
-	// A task fails after so many refused dones, or stuck sessions in a row: a fourth has hardly ever helped.
+	// A task fails after this number of refused dones, or stuck sessions in a row: a fourth has
+	// hardly ever helped.
 	Refused int `yaml:"refused"`
 	Stuck   int `yaml:"stuck"`
 	// An agent that ends without a verdict is reminded once; more is talk at the person's expense.
@@ -19,7 +20,7 @@ type Constants struct {
 	Suggested int `yaml:"suggested"`
 	// The least that a session is given: with less it cannot do anything, and would only cost.
 	SessionMinUSD float64 `yaml:"session_min_usd"`
-	// The size of a prompt in estimated tokens that agents still read as a whole.
+	// The size of a prompt in estimated tokens that agents still read completely.
 	PromptTokens int `yaml:"prompt_tokens"`
 	// Percentage of a model's context at which a checkpoint is made. Later, agents lose track of
 	// their work.

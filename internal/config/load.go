@@ -39,7 +39,7 @@ var protocol = []string{
 	"RALPH_REQUIRE_POSTGRES", "RALPH_MACHINE", "RALPH_FORGE_TOKEN", "RALPH_FORGE_HOOK_SECRET", "RALPH_TEST_*",
 }
 
-// Sources say where a configuration is read from.
+// Sources are the places that a configuration is read from.
 type Sources struct {
 	ProjectDir string   // contains ralph.yaml, if there is one
 	UserFile   string   // such as ~/.config/ralph/config.yaml, if it exists; empty for none
@@ -64,8 +64,8 @@ type Value struct {
 }
 
 // Load reads the configuration: built-in defaults, overridden by the user's file, the project's
-// file, and the environment, in this order. A value replaces the one before it as a whole, lists
-// and maps too. An empty variable counts as unset.
+// file, and the environment, in this order. A later value replaces the earlier one completely,
+// including lists and maps. An empty variable counts as unset.
 //
 // The error joins an [Error] for each problem.
 func Load(s Sources) (Loaded, error) {

@@ -36,7 +36,7 @@ var cheated = map[string]string{
 // breaks is a cheat's damage to the code; its test would refuse it.
 const breaks = "echo 'echo $(($1 - $2))' > sum.sh; "
 
-// mistakes are bugs that touch no test; a test of their own would refuse them, too.
+// mistakes are bugs that touch no test; their own test would refuse them, too.
 const mistakes = "sed -i 's/echo one/echo uno/' words.sh; "
 
 // A cheat is an agent's action instead of the work, or an honest change that looks like it.

@@ -1,5 +1,4 @@
-// Package demo demonstrates ralph on a small project of its own, with a scripted agent or a real
-// one.
+// Package demo demonstrates ralph on its own small project, with a scripted agent or a real one.
 package demo
 
 import (
@@ -18,8 +17,8 @@ import (
 	"ralph/internal/state"
 )
 
-// A demo demonstrates ralph on a small project of its own. It does everything with ralph's
-// commands, in separate processes.
+// A demo demonstrates ralph on its own small project. It uses only ralph's commands, in
+// separate processes.
 type demo struct {
 	self    string // this program
 	home    string // folder of the project and of the script

@@ -113,7 +113,7 @@ func Agent(ctx context.Context, p *project.Project) (findings []Finding) {
 	if own.Confinement, err = own.Confine(ctx); err != nil {
 		own.Confinement = project.Confinement{} // the sandbox's finding reports it
 	}
-	list, err := own.ConfiguredAgents() // as they are in a run, in its sandbox
+	list, err := own.ConfiguredAgents() // as in a run, in its sandbox
 	if err != nil {
 		return []Finding{{"agent", false, err.Error(), "mend that key in ralph.yaml"}}
 	}
@@ -385,7 +385,7 @@ func loose(ctx context.Context, p *project.Project) []Finding {
 	}}
 }
 
-// locks names the lock files that keep git from moving the target branch, or the commit point of it.
+// locks names the lock files that prevent moving the target branch or its commit point.
 func locks(ctx context.Context, p *project.Project, branch string) (findings []Finding) {
 	tree, err := worktree.Open(ctx, p.Root)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// A Group is a group of variables with one purpose. A name that ends in "*" stands for all that
-// begin so.
+// A Group is a group of variables with one purpose. A name that ends in "*" is a prefix.
 type Group struct {
 	About string // for docs/sandbox.md
 	Names []string

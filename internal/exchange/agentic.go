@@ -42,7 +42,7 @@ func readAgentic(data []byte) (in ralph.Import, err error) {
 	return in, nil
 }
 
-// addAgentic adds a task after its subtasks, for which it waits.
+// addAgentic adds a task after its subtasks, which it waits for.
 func addAgentic(in *ralph.Import, r *record, features map[string]bool) (err error) {
 	t := ralph.ImportedTask{Line: r.line, Task: ralph.Task{Title: r.text("title")}}
 	id := r.text("id")

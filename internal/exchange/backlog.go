@@ -87,7 +87,8 @@ func readBacklog(data []byte) (in ralph.Import, err error) {
 // backlogKey is the key of a task: ids are written in either case.
 func backlogKey(id string) string { return ralph.ExternalKey("backlog.md", strings.ToUpper(id)) }
 
-// Join makes one import of several files whose tasks name each other, and has tasks wait for their parts.
+// Join makes one import of several files whose tasks name each other, and makes tasks wait for
+// their parts.
 func Join(list []ralph.Import) (in ralph.Import) {
 	features, at := map[string]bool{}, map[string]int{}
 	for _, one := range list {

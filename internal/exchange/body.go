@@ -10,7 +10,7 @@ import (
 var (
 	accept     = regexp.MustCompile("`accept:\\s*([^`]+)`")
 	inlineCode = regexp.MustCompile("^`([^`]+)`$")
-	// labelWords is a line that labels the text below it or behind it: "**Acceptance Criteria:**", "- Depends on: T1";
+	// labelWords is a line that labels the text below or after it: "**Acceptance Criteria:**", "- Depends on: T1";
 	// boldWords is one without a colon.
 	labelWords = regexp.MustCompile(`^\s*(?:>\s*)?(?:[-*+•]\s+)?([*_]{0,3})([^*_:：` + "`" + `]{1,60}?)` +
 		`\s*[*_]{0,3}\s*[:：]\s*[*_]{0,3}(?:\s+(.*?))?[*_]*\s*$`)
@@ -36,11 +36,11 @@ func acceptCommands(s string) (rest string, cmds []string) {
 // A label is a line that introduces the lines below it.
 type label struct {
 	name string // in lower case
-	rest string // behind it, in the same line
+	rest string // after it, in the same line
 	bold bool
 }
 
-// labelOf returns the label that a line is; the zero value if it is none.
+// labelOf returns the label in a line; the zero value if there is none.
 func labelOf(l *line) label {
 	if l.kind != words {
 		return label{}

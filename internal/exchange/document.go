@@ -50,7 +50,7 @@ func (r *markdownReader) finish() {
 	}
 }
 
-// share cuts a text that is to stand in the description of each task.
+// share shortens a text for the description of each task.
 func (r *markdownReader) share(of, s string) string {
 	most := MaxFile / len(r.tasks)
 	if len(s) <= most {
@@ -83,7 +83,7 @@ func (r *markdownReader) context() string {
 	return strings.Join(out, "\n\n")
 }
 
-// says reports whether a section has a text that does not go with its tasks.
+// says reports whether a section has a text that is not part of its tasks.
 func (r *markdownReader) says(s *section) bool {
 	with := s.took && s.head != nil && s != r.title && !s.ours
 	return !with && strings.TrimSpace(strings.Join(s.text, "")) != ""

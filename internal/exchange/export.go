@@ -87,7 +87,7 @@ func writeJSONL(w io.Writer, q Queue) error {
 	return nil
 }
 
-// WriteChecklist writes tasks as a checklist of its own, with its subject.
+// WriteChecklist writes tasks as a new checklist, with its subject.
 func WriteChecklist(b *strings.Builder, q Queue, about string) {
 	fmt.Fprintf(b, "# %s\n\n", text.Flat(q.Project))
 	if about = strings.TrimSpace(about); about != "" {
@@ -156,7 +156,7 @@ func checklistItem(b *strings.Builder, t ralph.Task, notes []string) {
 	}
 }
 
-// NoteMark begins a line with ralph's note on a checklist or a task. The line is no part of it.
+// NoteMark begins a line with ralph's note on a checklist or a task. The import ignores the line.
 const NoteMark = "> ralph:"
 
 // indent indents each line, and escapes lines that look like a box or a heading.

@@ -203,7 +203,7 @@ func look(data []byte) looks {
 	trimmed := bytes.TrimSpace(data)
 	switch trimmed[0] {
 	case '[':
-		// A checklist may begin with a bracket too; a JSON list continues with an object.
+		// A checklist may also begin with a bracket; a JSON list continues with an object.
 		rest := bytes.TrimSpace(trimmed[1:])
 		l.array = len(rest) > 0 && rest[0] == '{'
 		if l.array {
@@ -235,7 +235,7 @@ func topLevel(object []byte) bool {
 		!l.keys["title"] && !l.keys["_type"] && !l.keys["ralph"]
 }
 
-// keys returns the keys of an object, as far as it can be parsed.
+// keys returns the keys of the parseable part of an object.
 func keys(object gjson.Result) map[string]bool {
 	names := map[string]bool{}
 	if object.IsObject() {

@@ -17,7 +17,7 @@ type Line struct {
 	Model        string   `json:"model,omitempty"`
 	Agent        string   `json:"agent,omitempty"`
 
-	ID           string       `json:"id,omitempty"` // of a task; a later import recognizes the task by it
+	ID           string       `json:"id,omitempty"` // of a task; a later import uses it to recognize the task
 	Title        string       `json:"title,omitempty"`
 	Acceptance   []string     `json:"acceptance,omitempty"`
 	Files        []string     `json:"files,omitempty"` // globs of files that the task will touch

@@ -60,7 +60,7 @@ type markdownTask struct {
 	own      bool   // ralph wrote it: "[TASK-3] …"
 	alias    []string
 	spec     bool   // it is one of Spec Kit: "T012 [P] [US1] …"
-	beside   bool   // … that may be done beside those around it
+	beside   bool   // … that can be done in parallel with its neighbours
 	marks    string // other ones
 	text     []string
 	on       []string // ids of the tasks of this file that it waits for, as ralph writes them
@@ -95,14 +95,14 @@ type markdownReader struct {
 	unmet  []string // dependencies that name no other task
 	loose  bool     // boxes are tasks outside of headings that are
 	why    map[string]int
-	ids    map[string]int  // that are taken, with how often
+	ids    map[string]int  // used ids, with their number
 	twice  []string        // … more than once
-	titled map[string]int  // titles of headings that are tasks, with how often
+	titled map[string]int  // titles of headings that are tasks, with their number
 	headed map[string]bool // ids of tasks that are headings
 	done   map[string]bool // … and that a box ticks
 }
 
-// readMarkdown reads checklists. name is for a document without a name of its own.
+// readMarkdown reads checklists. name is for a document without a title.
 func readMarkdown(name string, data []byte) (ralph.Import, error) {
 	in := readDocument(name, data).in
 	if len(in.Tasks) > 0 {
@@ -306,7 +306,7 @@ func (s *section) boxes() (has, loose bool) {
 	return has, loose
 }
 
-// conditions reports whether a section has criteria of its own, and no other boxes.
+// conditions reports whether a section has its own criteria, and no other boxes.
 func (s *section) conditions() bool {
 	has, loose := s.boxes()
 	for _, b := range s.below {
@@ -446,7 +446,7 @@ func (r *markdownReader) fill(t *markdownTask, s *section) {
 	r.tells(t, s)
 	for _, b := range s.below {
 		switch b.role {
-		case oneTask: // a task of its own
+		case oneTask: // a separate task
 			continue
 		case noWork:
 			r.leave(b)
@@ -483,7 +483,7 @@ func (r *markdownReader) call(t *markdownTask, id string) {
 	}
 }
 
-// path is the id of a task that has none: where it is, and its title.
+// path is the id of a task without one: its place and its title.
 func (r *markdownReader) path(t *markdownTask) string {
 	var path []string
 	for s := t.section; s != nil; s = s.up {

@@ -87,7 +87,8 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 	return in, err
 }
 
-// passing returns the name of the list in a document whose items say whether they pass; "" if none is.
+// passing returns the name of the list in a document whose items have a flag for passing; "" if
+// there is none.
 func passing(doc gjson.Result) (name string) {
 	doc.ForEach(func(key, list gjson.Result) bool {
 		if list.IsArray() && list.Get("0.passes").IsBool() {

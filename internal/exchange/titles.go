@@ -74,7 +74,7 @@ var (
 		`fase|etapa|étape|semana|semaine|woche|tag|teil|meilenstein|abschnitt)|阶段|第)$`)
 )
 
-// decoration reports whether a character before a title is none of it: an emoji and the like.
+// decoration reports whether a character is not part of the title after it: an emoji and the like.
 func decoration(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("[`\"(", c)
 }
@@ -87,7 +87,7 @@ type taskTitle struct {
 	title string
 	mark  string // of a box in it
 	sure  bool   // it is a task, whatever is below it
-	group bool   // it is none, whatever is below it
+	group bool   // it is none, with any content
 	boxed bool
 }
 

@@ -143,7 +143,7 @@ func texts(v any) (list []string) {
 	return list
 }
 
-// rest tells the values that were not taken, a line each.
+// rest describes the remaining values, one per line.
 func (r *record) rest() string {
 	var b strings.Builder
 	for _, item := range r.values {

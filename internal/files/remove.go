@@ -100,7 +100,7 @@ func (r *removal) remove(in *os.File, name string, depth int) error {
 	return nil
 }
 
-// movable gives the user all access to a folder, without which it can be neither read nor moved.
+// movable gives the user all access to a folder, which is needed to read or move it.
 func (r *removal) movable(in *os.File, name string) error {
 	var stat unix.Stat_t
 	if err := unix.Fstatat(int(in.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {

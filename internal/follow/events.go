@@ -18,7 +18,7 @@ import (
 	"ralph/store"
 )
 
-// poll is how often a follower checks whether its output is still read.
+// poll is the interval at which a follower checks whether its output is still read.
 const poll = 200 * time.Millisecond
 
 // Events prints events, one line each.

@@ -121,7 +121,7 @@ func WritePlan(ctx context.Context, out io.Writer, s term.Screen, l *loop.Loop, 
 	return err
 }
 
-// looseNamed is how many uncommitted files a run names.
+// looseNamed is the maximum number of uncommitted files that a run names.
 const looseNamed = 5
 
 // sayWorkspace names the uncommitted files, which agents do not see.

@@ -192,7 +192,7 @@ func (p *Progress) one(e ralph.Event) error {
 	}{end, e.Created, e.ID, e.RunID, e.Type})
 }
 
-// paint wraps the line of an event, and colours the sign that it begins with.
+// paint wraps the line of an event, and colours its first sign.
 func (p *Progress) paint(e ralph.Event, before, line string) string {
 	sign, rest, ok := strings.Cut(line, " ")
 	style := map[string]term.Style{

@@ -53,7 +53,7 @@ type Section int
 
 // The sections, the most urgent first.
 const (
-	Holds   Section = iota // work cannot go on before it is decided
+	Holds   Section = iota // work cannot continue before a decision
 	Failed                 // tasks that failed
 	CanWait                // everything else
 )
@@ -72,7 +72,7 @@ func SectionOf(i store.InboxItem) Section {
 	return CanWait
 }
 
-// A Filter narrows the inbox to the kinds of items that ask the same of a person.
+// A Filter narrows the inbox to the kinds of items with the same question to a person.
 type Filter string
 
 // The filters.
@@ -125,16 +125,16 @@ func Sorted(groups []Group) []Group {
 	return sorted
 }
 
-// sameText is equal for items that say the same, with the same weight and the same choices.
+// sameText is equal for items with the same text, weight and choices.
 func sameText(i store.InboxItem) string {
 	return strings.Join(append([]string{i.Severity, i.Sort, i.Text}, i.Options...), "\x00")
 }
 
-// sameOfTask is equal for items of one task that say the same.
+// sameOfTask is equal for items of one task with the same text.
 func sameOfTask(i store.InboxItem) string { return task(i) + "\x00" + i.Text }
 
-// sameChange is equal for amendments that change the same in the same way.
+// sameChange is equal for amendments with the same changes.
 func sameChange(i store.InboxItem) string { return strings.Join(append(i.Diff, i.Text), "\x00") }
 
-// sameApproval is equal for work that is held for the same files or tests.
+// sameApproval is equal for work held for the same files or tests.
 func sameApproval(i store.InboxItem) string { return i.Asks }

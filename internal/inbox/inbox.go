@@ -20,7 +20,7 @@ import (
 	"ralph/store"
 )
 
-// Item writes an item whole, with numbered options if one is to be chosen.
+// Item writes a complete item, with numbered options if a person chooses one.
 func Item(w io.Writer, s term.Screen, i store.InboxItem, numbered bool, now time.Time) {
 	const before = "          "
 	what := i.Kind
@@ -113,15 +113,15 @@ type Dialogue struct {
 	Do     func(ctx context.Context, args []string) error     // runs a ralph command
 
 	mu      sync.Mutex
-	passed  map[string]bool  // items that are decided, or left for later
+	passed  map[string]bool  // items that are decided, or postponed
 	pending *pendingDecision // the decision that can be taken back
 	decided int              // decisions, without undone and failed ones
 }
 
-// regret is how long a decision can be taken back.
+// regret is the time for taking back a decision.
 const regret = 10 * time.Second
 
-// A pendingDecision is one whose command has not run yet.
+// A pendingDecision is a decision whose command has not run yet.
 type pendingDecision struct {
 	item store.InboxItem
 	args []string
@@ -174,7 +174,7 @@ func (d *Dialogue) decide(ctx context.Context, i store.InboxItem, left int) (did
 	}
 	d.flush(ctx)
 	d.hold(ctx, i, args)
-	if i.Kind == "plan" { // something may be left of it
+	if i.Kind == "plan" { // a part of it may remain
 		d.flush(ctx)
 	}
 	return did, nil

@@ -21,7 +21,7 @@ type Kind struct {
 	commands func(i store.InboxItem) []string // that answer an item, with {id} and {task}
 	choices  func(i store.InboxItem) []Choice // in a dialogue; nil for none
 	same     func(i store.InboxItem) string   // the common part of items that share a row; nil: each has its own
-	holds    bool                             // work cannot go on before it is decided
+	holds    bool                             // work cannot continue before a decision
 	news     bool                             // it asks for nothing but to be read
 	gist     func(i store.InboxItem) string   // an item in a line; nil: its text
 	approve  decision                         // nil if it is not answered with yes or no
@@ -35,7 +35,7 @@ type Form string
 const (
 	FormNone       Form = ""
 	FormAnswer     Form = "answer"  // words
-	FormResolve    Form = "resolve" // words that say how it was resolved
+	FormResolve    Form = "resolve" // words about how it was resolved
 	FormDecide     Form = "decide"  // yes or no
 	FormHeld       Form = "held"    // yes or no to work that is shown
 	FormNack       Form = "nack"
@@ -239,7 +239,7 @@ var kinds = map[string]Kind{
 	},
 }
 
-// lasts reports whether a trouble stays on the list until it is mended.
+// lasts reports whether a trouble stays on the list until it is fixed.
 func lasts(i store.InboxItem) bool { return i.Action == "mend" }
 
 // FormOf returns how the dashboard has a person decide on an item.
@@ -323,8 +323,8 @@ func suggested(i store.InboxItem) []Choice {
 	return []Choice{does("a", "make a task of it", toTask...), dismiss}
 }
 
-// sameSuggestion is equal for suggestions with the same text. An alternative approach is decided for its task alone,
-// and so is a split.
+// sameSuggestion is equal for suggestions with the same text. Alternative approaches and splits are decided for each
+// task.
 func sameSuggestion(i store.InboxItem) string {
 	switch i.Action {
 	case "task":

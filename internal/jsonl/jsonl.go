@@ -62,7 +62,7 @@ func (s *Squeezer) Add(p []byte) {
 	}
 }
 
-// next returns the position of the next byte b from i on; the end of p if there is none.
+// next returns the position of the next byte b from i on; the end of p without one.
 func next(p []byte, i int, b byte) int {
 	if n := bytes.IndexByte(p[i:], b); n >= 0 {
 		return i + n
@@ -70,7 +70,7 @@ func next(p []byte, i int, b byte) int {
 	return len(p)
 }
 
-// add appends bytes as far as the line has room.
+// add appends bytes until the line is full.
 func (s *Squeezer) add(p []byte) {
 	s.out = append(s.out, p[:min(len(p), max(s.MaxLine-len(s.out), 0))]...)
 }

@@ -224,7 +224,7 @@ func (c *Conn) Serve(ctx context.Context) error {
 		select {
 		case room <- struct{}{}:
 			answers.Go(func() { c.answer(ctx, m, cut); <-room })
-		default: // a peer with so many requests reads no answers
+		default: // a peer with that many requests reads no answers
 		}
 	})
 	c.mu.Lock()
@@ -350,15 +350,15 @@ func (c *Conn) answer(ctx context.Context, m Message, cut bool) {
 	_ = c.send(Message{ID: m.ID}, result)
 }
 
-// A spool writes both directions to a transcript: incoming parts at once, however long the line is,
-// and messages that are sent meanwhile after the line.
+// A spool writes both directions to a transcript: incoming parts immediately, even of long lines,
+// and messages sent during a line after it.
 type spool struct {
 	w io.Writer
 
 	mu      sync.Mutex
 	middle  bool   // within an incoming line
 	raw     bool   // that is not an object
-	pending []byte // messages sent meanwhile
+	pending []byte // messages sent during a line
 	err     error
 }
 

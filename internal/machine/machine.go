@@ -1,4 +1,5 @@
-// Package machine identifies this machine and process, and tells at once whether another process lives, where possible.
+// Package machine identifies this machine and process, and tells at once whether another process is
+// alive, if possible.
 //
 // Several machines may work on one database. Each process that does so stores its identity there, with a lease that
 // it renews. The identity is only a hint: the kernel of the process sees its end at once; other machines have only
@@ -15,7 +16,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Variable names the machine, where the name of the host does not tell it from others.
+// Variable names the machine, if its host name is not unique.
 const Variable = "RALPH_MACHINE"
 
 // Name returns the name of this machine.

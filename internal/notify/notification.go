@@ -183,7 +183,7 @@ func troubleIn(told ralph.EventPayload) string {
 	case ralph.QueuePaused:
 		return "merging"
 	case ralph.TargetBehind:
-		if p.Reason != "" { // else it has caught up
+		if p.Reason != "" { // otherwise it has caught up
 			return "behind"
 		}
 	}

@@ -407,7 +407,7 @@ func Delivered(tx *store.Tx, results []TestResult) error {
 	return nil
 }
 
-// Full tells the receivers, once, that nothing can be stored. It needs no database.
+// Full tells the receivers, once, that nothing can be stored. It works without the database.
 func (n *Notifier) Full(ctx context.Context, why error, now time.Time) {
 	lines, err := n.lines()
 	if err != nil || len(lines) == 0 {

@@ -130,7 +130,7 @@ func (r Receiver) scrub(text string) string {
 	return text
 }
 
-// errNoKey says that a signing secret is invalid.
+// errNoKey means that a signing secret is invalid.
 var errNoKey = errors.New(`must be "whsec_" and 24 to 64 bytes in base64, ` +
 	`such as from: echo "whsec_$(openssl rand -base64 32)"`)
 

@@ -145,7 +145,7 @@ func sign(h http.Header, secret, id string, now time.Time, body []byte) error {
 	return nil
 }
 
-// again are the client errors after which a retry may help: proxies and gateways answer so while a
+// again are the client errors after which a retry may help: proxies and gateways send them while a
 // receiver is being replaced.
 var again = []int{
 	http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,

@@ -17,7 +17,7 @@ type File struct {
 	Notes  string // lines of ralph's before it, each after "# "
 	Head   string // git's lines before the first hunk
 	Body   string // the hunks
-	Mode   string // git's mode after the change, where that is new; "" else
+	Mode   string // git's mode after the change, if it is new; otherwise ""
 	Opaque bool   // git shows no lines, since it takes the contents for binary
 }
 
@@ -149,7 +149,7 @@ type Line struct {
 	Text     string // with its sign
 }
 
-// A Kind says whether a line is added, removed or kept.
+// A Kind tells whether a line is added, removed or kept.
 type Kind string
 
 // The kinds of lines. Other lines, such as the remark that the last line does not end, have the kind "".

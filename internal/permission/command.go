@@ -17,8 +17,8 @@ type command struct {
 	outer *command // the command that runs this one, as timeout does
 	// through means that the command only runs another one, which is judged instead.
 	through bool
-	// real says that this is the previous command under the name of the file that its program links
-	// to.
+	// real means that this is the previous command under the name of the file that its program
+	// links to.
 	real bool
 }
 

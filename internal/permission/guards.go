@@ -77,7 +77,7 @@ var guards = []guard{
 	},
 }
 
-// Guards lists the built-in rules, each with its name and the actions it denies, in the order in which they are tried.
+// Guards lists the built-in rules, in their order, each with its name and the actions it denies.
 func Guards() [][2]string {
 	list := make([][2]string, len(guards))
 	for i, g := range guards {

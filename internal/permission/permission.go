@@ -59,7 +59,7 @@ type Tools struct {
 	Edits    []string // the tools that change files
 	Reads    []string // the tools that read files, whose rules have paths
 	Fetch    string   // fetches a URL
-	Others   []string // the other tools that it has of its own
+	Others   []string // the agent's other own tools
 	Servers  string   // prefix of the names of MCP servers' tools
 	Settings []string // globs of files in a project that set the agent's permissions
 	Own      []string // globs of those Settings that the agent writes itself

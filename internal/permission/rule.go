@@ -21,7 +21,7 @@ import (
 type Rule struct {
 	tool    string
 	pattern string
-	bare    bool // without a pattern
+	bare    bool // no pattern
 	file    bool // the pattern is a path
 
 	verdict Verdict // of a configured rule

@@ -33,7 +33,7 @@ type file struct {
 type shell struct {
 	policy   Policy
 	dirs     []string
-	vars     map[string]string // values of variables, as far as they are known
+	vars     map[string]string // known values of variables
 	fickle   map[string]bool   // variables that may have another value than in vars
 	strictly bool              // treat fickle variables as unknown
 	commands []command
@@ -109,7 +109,7 @@ func (s *shell) list(stmts []*syntax.Stmt, depth int) {
 	}
 }
 
-// aside reads something whose cd does not affect what follows.
+// aside reads something whose cd has no later effect.
 func (s *shell) aside(read func()) {
 	dirs := s.dirs
 	read()

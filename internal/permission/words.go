@@ -8,7 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unknown stands for text that is computed when the command runs.
+// unknown stands for text that is computed at run time.
 const unknown = "\x00"
 
 // fickle returns the variables that may change their value after they are set.
@@ -111,7 +111,7 @@ func (s *shell) assignment(a *syntax.Assign) string {
 	return a.Name.Value + "=" + value
 }
 
-// words returns the words that a program gets, with braces expanded, as far as they are known.
+// words returns the known words that a program gets, with braces expanded.
 func (s *shell) words(list []*syntax.Word) (words []string) {
 	for _, w := range list {
 		copied := &syntax.Word{Parts: slices.Clone(w.Parts)}

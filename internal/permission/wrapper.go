@@ -85,7 +85,7 @@ var wrappers = map[string]wrapper{
 
 const tmuxValued = "-c -e -f -F -n -s -t -x -y"
 
-// transparent are programs whose own use needs no rule: only the command behind them is judged.
+// transparent are programs that need no rule themselves: only the command after them is judged.
 var transparent = []string{
 	"env", "nohup", "time", "nice", "ionice", "timeout", "gtimeout", "xargs", "command", "builtin", "exec", "stdbuf",
 	"setsid", "sh", "bash", "dash", "zsh", "ksh", "ash", "eval",

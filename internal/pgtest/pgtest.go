@@ -1,5 +1,5 @@
-// Package pgtest gives tests a PostgreSQL of their own. With RALPH_TEST_DATABASE=postgres the tests that call [Path]
-// run on it, else on files. Where there is none they are skipped, unless RALPH_REQUIRE_POSTGRES is set.
+// Package pgtest gives tests a PostgreSQL server. With RALPH_TEST_DATABASE=postgres the tests that call [Path] run
+// on it, otherwise on files. Without a server they are skipped, unless RALPH_REQUIRE_POSTGRES is set.
 package pgtest
 
 import (
@@ -35,7 +35,8 @@ func Files(t testing.TB) {
 	}
 }
 
-// Timeless skips a test in a synctest bubble on PostgreSQL: time stands still there while a connection is waited for.
+// Timeless skips a test in a synctest bubble on PostgreSQL: time stops there during a wait for a
+// connection.
 func Timeless(t testing.TB) {
 	if t.Helper(); Used() {
 		t.Skip("about a time that is made up")
@@ -274,7 +275,7 @@ func Start(t testing.TB, address string, launch func(*exec.Cmd) error) *Server {
 	return s
 }
 
-// server starts the server of this process, with which it ends.
+// server starts the server of this process, which ends with the process.
 var server = sync.OnceValues(func() (base string, err error) {
 	s, err := Serve()
 	if err != nil {
@@ -300,7 +301,7 @@ func start(address string, launch func(*exec.Cmd) error) (s *Server, ended func(
 	if err != nil {
 		return nil, nil, err
 	}
-	parent := os.TempDir() // in memory, where .ci/memory could have that: it waits for the disk more than for all else
+	parent := os.TempDir() // in memory, as .ci/memory permits: it waits mostly for the disk
 	if len(parent) > 60 {
 		parent = "/tmp" // the name of a socket has its limit
 	}

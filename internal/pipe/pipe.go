@@ -1,7 +1,7 @@
-// Package pipe connects processes of an agent to the run, over the session's socket: `ralph mcp` passes
-// bytes between its standard streams and the socket, and presents the ticket that the agent was given for it, so that
-// no other program of the session can speak as the agent (docs/decisions/0008-a-socket-for-each-session.md). Hooks and
-// signals ask the run one question each.
+// Package pipe connects processes of an agent to the run, over the session's socket. `ralph mcp` passes bytes between
+// its standard streams and the socket, and presents the agent's ticket, so that no other program of the session can
+// speak as the agent (docs/decisions/0008-a-socket-for-each-session.md). Hooks and signals ask the run one question
+// each.
 package pipe
 
 import (

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// closeOnExec keeps the supervisor's open files from the command: its pipes, and files inherited by ralph (locks,
-// sockets of systemd).
+// closeOnExec keeps the command from inheriting the supervisor's open files: its pipes, and files inherited by
+// ralph (locks, sockets of systemd).
 func closeOnExec() error {
 	entries, err := os.ReadDir("/dev/fd")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptsOrphans says that becomeSubreaper works here.
+// adoptsOrphans means that becomeSubreaper works here.
 const adoptsOrphans = true
 
 // A hunt finds and kills processes, and remembers them.
@@ -83,8 +83,8 @@ func (h *hunt) interrupt(all bool) (any bool) {
 	return any
 }
 
-// strike kills everything: it stops the processes that it finds before it kills them. The error says why some
-// could not be signalled.
+// strike kills everything: it stops the processes that it finds before it kills them. The error explains why
+// some could not be signalled.
 func (h *hunt) strike() error {
 	caught, err := h.kill(nil)
 	for _, p := range caught {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// adoptsOrphans says that there is no subreaper here.
+// adoptsOrphans means that there is no subreaper here.
 const adoptsOrphans = false
 
 // A hunt kills the command's process group, because there is no subreaper.
@@ -17,7 +17,7 @@ type hunt struct{ group int }
 
 func newHunt(leader int, _ string) *hunt { return &hunt{leader} }
 
-// interrupt cannot tell a wrapper from the command here.
+// interrupt cannot distinguish a wrapper from the command here.
 func (h *hunt) interrupt(bool) bool { return false }
 
 func (*hunt) endedByItself() {}

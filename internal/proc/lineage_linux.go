@@ -14,7 +14,7 @@ import (
 // A Kin is this process or an ancestor of it.
 type Kin struct {
 	pid     int
-	Environ []string // at the time it executed its program; nil if unreadable
+	Environ []string // at the time of its exec; nil if unreadable
 }
 
 // Lineage returns this process and its ancestors, itself first. All processes that a supervisor

@@ -34,8 +34,8 @@ func (c *clip) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// text returns the kept text and the number of bytes left out. If there are any, a line that says
-// so separates the two parts; no character is cut.
+// text returns the kept text and the number of bytes left out. If there are any, a line about
+// them separates the two parts; no character is cut.
 func (c *clip) text() (string, int64) {
 	if c.total <= int64(c.headSize+c.tailSize) {
 		return string(c.head) + string(c.tail), 0

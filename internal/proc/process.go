@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// nudge is how often a supervisor that has work is woken.
+// nudge is the interval at which a busy supervisor is woken.
 const nudge = 100 * time.Millisecond
 
 // supervised maps the process ids of supervisors to the markers of their running commands.
@@ -37,7 +37,7 @@ type Process struct {
 	cause      error         // why it is lost
 
 	ordered atomic.Bool // the supervisor has an order and must be awake
-	killing atomic.Bool // that order is to kill everything
+	killing atomic.Bool // that order kills everything
 
 	mu      sync.Mutex // guards the fields below
 	orders  *os.File
@@ -94,7 +94,8 @@ func newProcess(stdin, stdout, stderr *os.File) (*Process, error) {
 	return p, nil
 }
 
-// start has the supervisor start the command, as [Spec.resolve] found it. If that fails, the supervisor is ended.
+// start makes the supervisor start the command that [Spec.resolve] found. If that fails, the
+// supervisor is ended.
 func (p *Process) start(spec Spec, path, dir string, args []string) error {
 	p.name, p.marker = spec.Args[0], spec.Marker
 	wrapper := ""

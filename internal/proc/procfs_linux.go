@@ -92,7 +92,7 @@ func pids() ([]int, error) {
 	return list, nil
 }
 
-// processes lists all processes; sure is false if one has ended meanwhile.
+// processes lists all processes; sure is false if one has ended during the listing.
 func processes() (list []process, sure bool, err error) {
 	ids, err := pids()
 	if err != nil {

@@ -25,7 +25,8 @@ type Result struct {
 // Spec.Stdout and Spec.Stderr are not used.
 //
 // A command that fails, or that ctx ends, is not an error. Errors are those of [Start], of
-// [Process.Wait] and of writing to whole; the Result is valid in any case, as far as known.
+// [Process.Wait] and of writing to whole; the known parts of the Result are valid in any
+// case.
 func Run(ctx context.Context, spec Spec, maxOutput int, whole io.Writer) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err

@@ -184,7 +184,7 @@ func (s *supervisor) run() (survivors string) {
 	return survivors
 }
 
-// attend waits for the command to end and obeys orders. It returns false if everything is to be
+// attend waits for the command to end and obeys orders. It returns false if everything must be
 // killed at once.
 func (s *supervisor) attend() bool {
 	var grace <-chan time.Time

@@ -40,7 +40,7 @@ func (p *Project) ConfiguredAgents() (list []ConfiguredAgent, err error) {
 }
 
 // Begins starts a session of an agent in the sandbox, without sending anything to its model. The
-// error says why ralph's tools do not reach the agent.
+// error explains why ralph's tools do not reach the agent.
 func (p *Project) Begins(ctx context.Context, a agent.Agent) (err error) {
 	late := errors.New("it has not begun a session within " + config.FormatDuration(tryTime))
 	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, late)

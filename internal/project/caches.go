@@ -15,10 +15,10 @@ type cache struct {
 	variable string // names it; "" if no variable does
 	name     string // name of its stand-in folder
 	theirs   string // the user's own, in the home directory
-	only     bool   // there is none where the user has none
+	only     bool   // there is none if the user has none
 }
 
-// cacheTable lists the caches that each workspace has of its own.
+// cacheTable lists the caches of which each workspace has its own.
 var cacheTable = []cache{
 	{"XDG_CACHE_HOME", "xdg", ".cache", false},
 	{"GOCACHE", workspace.GoBuild, ".cache/go-build", false},
@@ -59,7 +59,7 @@ var homeTable = []struct{ variable, theirs string }{
 	{"DENO_DIR", ".cache/deno"},
 }
 
-// A cached is a cache as this user has it.
+// A cached is a cache in its location for this user.
 type cached struct {
 	cache
 	dir    string // of the user's
@@ -92,7 +92,7 @@ type layering struct {
 	upper  string                     // folder of the writes, by name
 	mounts string                     // folder of mount points for caches that the user does not have
 	empty  string                     // an empty folder
-	theirs func(cached) bool          // leaves a cache as it is
+	theirs func(cached) bool          // leaves a cache unchanged
 	view   sandbox.View
 	env    []string
 }
@@ -200,7 +200,7 @@ func (p *Project) ground(ws string) func(name string) []string {
 	}
 }
 
-// caches returns the folders for programs' caches where there are no layers, and the variables that point to them. Each
+// caches returns the folders for programs' caches without layers, and the variables that point to them. Each
 // workspace and each role has its own: an agent must not be able to change the tools that check its work.
 func (p *Project) caches(ws, role string) (env, folders []string) {
 	own := p.File(filepath.Join("caches", role))

@@ -110,7 +110,7 @@ func (p *Project) withheld() (list []ralph.Cause) {
 // Said describes the sandbox and its unenforced limits.
 func (c Confinement) Said() string {
 	said := c.Sandbox.Name
-	if said == "" { // nobody has looked
+	if said == "" { // not examined
 		return ""
 	}
 	if c.project != nil && c.project.Config.Sandbox.Mode == "off" {
@@ -429,8 +429,8 @@ func (p *Project) paths(names []string, home string) (list []string) {
 	return list
 }
 
-// makeHome creates an agent's own folder. Where the home folder cannot be written there is none, and the agent reports
-// anything it lacks.
+// makeHome creates an agent's own folder. If the home folder is not writable there is none, and the agent reports
+// missing files.
 func makeHome(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {

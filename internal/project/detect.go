@@ -20,7 +20,7 @@ import (
 type Likely struct {
 	File    string // it was derived from
 	Command string
-	JUnit   []string // its test reports, unless it prints those of `go test -json`
+	JUnit   []string // its test reports, unless it prints `go test -json`
 	fits    func(text []byte) bool
 	folder  string // of the project, in which it is run; "" for its root
 }
@@ -132,7 +132,7 @@ func candidates(root string) (list []Likely) {
 	return list
 }
 
-// report is the file into which tests report that are told so.
+// report is the file for tests' reports.
 const report = state.PlainName + "/tests.xml"
 
 // languages are the checks by the files of a language or of its package manager.
@@ -565,8 +565,8 @@ var shellWords = []string{
 // pythonModule matches a command that runs a Python module.
 var pythonModule = regexp.MustCompile(`^(python3?) -m ([a-zA-Z0-9_]+)`)
 
-// MissingProgram returns a program that a command needs and that is not installed, as far as the command's beginning
-// tells; "" if none seems to be missing.
+// MissingProgram returns a program that a command needs and that is not installed, judged by the command's
+// beginning; "" if none seems to be missing.
 func MissingProgram(ctx context.Context, command string) string {
 	command = strings.TrimSpace(command)
 	if folder, rest, ok := strings.Cut(command, " && "); ok && strings.HasPrefix(folder, "cd ") {

@@ -29,7 +29,7 @@ const modePull = "pr"
 // Forges reports whether the project follows a forge: its issues, its pull requests, or both.
 func (p *Project) Forges() bool { return p.Config.Forge.Label != "" || p.Config.Merge.Mode == modePull }
 
-// KeepMode has a command go on as the last run did: with pull requests after `ralph run --pr`.
+// KeepMode makes a command continue like the last run: with pull requests after `ralph run --pr`.
 func (p *Project) KeepMode(ctx context.Context, db *store.DB) error {
 	q, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
 	if err != nil || !q.Pulls {
@@ -64,8 +64,8 @@ func (p *Project) forgeAddress(ctx context.Context) (forge.Address, error) {
 	return a, nil
 }
 
-// FoundForge returns the repository on its forge and the source of a token; ok is false unless both are there. asked
-// is set if the host's name does not tell the forge's kind, but its API does.
+// FoundForge returns the repository on its forge and the source of a token; ok is false unless both exist. asked is
+// set if only the host's API, not its name, shows the forge's kind.
 func (p *Project) FoundForge(ctx context.Context) (a forge.Address, from string, asked, ok bool) {
 	a, err := p.forgeAddress(ctx)
 	if err != nil {
@@ -145,8 +145,8 @@ func (p *Project) withoutForge(environ []string) []string {
 	})
 }
 
-// forgeCredentials are variables that have git use the token for the forge's address, if the remote is an HTTP address
-// without a user.
+// forgeCredentials are variables that make git use the token for the forge's address, if the remote is an HTTP
+// address without a user.
 func (p *Project) forgeCredentials(ctx context.Context) []string {
 	a, err := p.forgeAddress(ctx)
 	if err != nil {
@@ -259,7 +259,7 @@ func (p *Project) Forge() (st forge.Standing, ok bool, err error) {
 	return st, err == nil, err
 }
 
-// refusedShown is how long a refused post is shown.
+// refusedShown is the time for which a refused post is shown.
 const refusedShown = 24 * time.Hour
 
 // ForgeLine returns the state of the forge in one line: the last look, posts to send, requests left and troubles. It is

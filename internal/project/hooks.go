@@ -15,9 +15,9 @@ import (
 
 // A Hook is a git hook of the project for commits or pushes. It does not run in agents' clones.
 type Hook struct {
-	File string // where it stands, relative to the project's root where it is below
+	File string // its location, relative to the project's root if below it
 	Runs string // its first command; "" if its tool knows the commands
-	Same string // the command that does the same by itself
+	Same string // the separate command that does the same
 }
 
 // hookNames are the hooks that can refuse a commit or a push.

@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// examineTime limits the examination of the repository before a run; unknown facts after it do not keep the run from
-// starting.
+// examineTime limits the examination of the repository before a run; facts still unknown then do not prevent the
+// run.
 const examineTime = 3 * time.Second
 
 // Stores reports why a run could not store its events: it writes a file and a row, and looks for room.
@@ -24,7 +24,7 @@ func (p *Project) Stores(ctx context.Context, db *store.DB) error {
 	return db.Tx(ctx, (*store.Tx).Touch)
 }
 
-// Whole names missing objects of the repository, as far as some seconds suffice to find them.
+// Whole names missing objects of the repository that it finds within some seconds.
 func Whole(ctx context.Context, tree *worktree.Tree) error {
 	if lacks := tree.Broken(ctx, examineTime); lacks != "" {
 		return errors.New(lacks)

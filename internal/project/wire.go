@@ -155,7 +155,7 @@ func (p *Project) CaughtUp(ctx context.Context, db *store.DB) error {
 	return m.CaughtUp(ctx)
 }
 
-// lookedAt is how many of the changes that were merged last are looked at for reverts.
+// lookedAt is the number of the last merged changes that are searched for reverts.
 const lookedAt = 200
 
 // Reverted lists the completed tasks whose changes people have reverted: among the newest ones, or
@@ -191,7 +191,7 @@ func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 	}
 }
 
-// configuredCommands returns the project's commands in the configuration as it is now.
+// configuredCommands returns the project's commands in the present configuration.
 func (p *Project) configuredCommands() ([]string, error) {
 	now, err := p.load()
 	return now.Verify.Commands, err
@@ -298,7 +298,7 @@ func (p *Project) CheckAgent(name string) error {
 		"ralph.yaml (there are: %s)", name, strings.Join(known, ", "))}
 }
 
-// CheckReviewer refuses an agent that is not configured, or has no tools with which it could review.
+// CheckReviewer refuses an agent that is not configured, or has no tools for reviewing.
 func (p *Project) CheckReviewer(name string) error {
 	if name == "" || name == ralph.NoReview {
 		return nil
@@ -449,7 +449,7 @@ func (p *Project) hiddenFiles() string {
 	return p.paths([]string{p.Config.Verify.HiddenFiles}, p.agentEnv("HOME"))[0]
 }
 
-// protocol are the variables by which systemd talks to a service.
+// protocol are the variables that systemd uses to talk to a service.
 var protocol = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"}
 
 // workEnvironment returns the environment of the commands that check an agent's work or set up its

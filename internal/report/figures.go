@@ -96,7 +96,7 @@ func (f *Figures) prove(c Changed) {
 	}
 }
 
-// A Part is a part of the headline. Lists may stand behind it.
+// A Part is a part of the headline. It may have lists behind it.
 type Part struct {
 	Text  string
 	Group Group // "" for words between the figures

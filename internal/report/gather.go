@@ -65,7 +65,7 @@ func laterRun(tx *store.Tx, worked []ralph.Run) (string, error) {
 		line(last.Reason), *last.ExitStatus), nil
 }
 
-// of sets a report's data of its run.
+// of fills in a report's data about its run.
 func (r *Report) of(run ralph.Run) {
 	r.RunID, r.ExitStatus, r.Reason, r.Since, r.Until = run.ID, run.ExitStatus, run.Reason, run.StartedAt, run.EndedAt
 }
@@ -120,7 +120,7 @@ type Morning struct {
 	Figures  Figures
 	Headline []Part   // the figures in words
 	Rest     []string // why it ended and its changes, by lines
-	Night    []Part   // the figures of the night, where that has several runs; nil otherwise
+	Night    []Part   // the figures of the night, if it had several runs; nil otherwise
 	Changed  Changed
 	CostUSD  float64    // of the sessions that have ended
 	Since    ralph.Time // when a person looked last; zero if it is about the last run

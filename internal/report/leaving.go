@@ -18,7 +18,7 @@ type Leaving struct {
 	Actions bool      // annotations and the summary of the step, for GitHub Actions
 	Out     io.Writer // for the annotations
 	Summary string    // the file of the step's summary; "" for none
-	Err     io.Writer // is told of a report that could not be written
+	Err     io.Writer // gets a message about a report that could not be written
 }
 
 // Of runs drive, which executes a run, and writes its reports. If a report cannot be written, Err gets a message;

@@ -18,10 +18,10 @@ type Changed struct {
 	// its tests expect another behaviour than before, and a reviewer says that the task requires
 	// it; only for a single task
 	Expects   bool     `json:"changed_expectations,omitempty"`
-	Branch    string   `json:"branch"`     // that has the last of the commits; "" if none or unknown
+	Branch    string   `json:"branch"`     // branch with the last of the commits; "" if none or unknown
 	Branches  []string `json:"branches"`   // all that have commits, oldest first
 	Commits   []string `json:"commits"`    // ids, oldest first
-	Lacking   int      `json:"lacking"`    // how many of these have passed, and are not on their branch yet
+	Lacking   int      `json:"lacking"`    // number of them that have passed, and are not on their branch yet
 	Files     int      `json:"files"`      // changed files
 	Added     int      `json:"added"`      // lines, summed over merged changes
 	Removed   int      `json:"removed"`    // lines, summed over merged changes
@@ -31,7 +31,7 @@ type Changed struct {
 	files, kept map[string]bool // by path
 }
 
-// fewCommits is how many commits, and branches, are named.
+// fewCommits is the maximum number of commits, and branches, that are named.
 const fewCommits = 3
 
 // String describes the changes in one line: commits, diffstat, the rest; "" for nothing.
@@ -196,7 +196,7 @@ func becameOf(list []ralph.Change) map[string]*ralph.Change {
 	return became
 }
 
-// ending says why the run ended.
+// ending tells why the run ended.
 func (r Report) ending() string {
 	return fmt.Sprintf("ended: %s (exit status %d)", line(r.Reason), *r.ExitStatus)
 }
@@ -207,7 +207,7 @@ func (r Report) Morning() []string {
 	return append([]string{joined(r.Headline())}, r.Rest()...)
 }
 
-// explained reports whether the figures say why the run ended.
+// explained reports whether the figures already tell why the run ended.
 func (r Report) explained() bool {
 	switch *r.ExitStatus {
 	case ralph.ExitOK:
@@ -220,8 +220,8 @@ func (r Report) explained() bool {
 	return false
 }
 
-// Rest are the lines of the morning below the headline. Why the run ended is one of them where the figures do not
-// say so.
+// Rest are the lines of the morning below the headline. They include the reason why the run ended if the figures
+// do not tell it.
 func (r Report) Rest() (lines []string) {
 	if r.ExitStatus != nil && !r.explained() {
 		lines = append(lines, r.ending())

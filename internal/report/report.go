@@ -73,8 +73,8 @@ type Receipt struct {
 	Strangers int `json:"strangers,omitempty"`
 
 	Numbers       []int   `json:"numbers"`         // of its sessions, among the run's simultaneous ones
-	MergeSeconds  float64 `json:"merge_seconds"`   // how long its done work waited to be merged
-	TimesSentBack int     `json:"times_sent_back"` // how often its work could not be merged
+	MergeSeconds  float64 `json:"merge_seconds"`   // time that its done work waited to be merged
+	TimesSentBack int     `json:"times_sent_back"` // number of times that its work could not be merged
 
 	Changed Changed `json:"changed"`
 }
@@ -366,8 +366,8 @@ func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
 	}
 }
 
-// asked returns the open decisions on a task, without its flags and its failure: tasks writes these in lines of their
-// own.
+// asked returns the open decisions on a task, without its flags and its failure: tasks writes these on separate
+// lines.
 func (r Report) asked(t Receipt) (list []Waiting) {
 	for _, p := range r.Waiting {
 		flagged := slices.ContainsFunc(t.Flags, func(f Flag) bool { return p.Item == fmt.Sprintf("C%d", f.Comment) })
@@ -389,7 +389,7 @@ func (r Report) details(say func(style term.Style, text string), t Receipt) {
 	}
 }
 
-// fewWaiting is how many waiting items are listed; `ralph inbox` has all.
+// fewWaiting is the maximum number of listed waiting items; `ralph inbox` has all.
 const fewWaiting = 10
 
 // waiting writes the open decisions beside the tasks of the report, in the inbox's order.

@@ -25,7 +25,7 @@ type Limits struct {
 // Compressed is the extension of a compressed file.
 const Compressed = ".gz"
 
-// restful is the age up to which a session's files are not compressed.
+// restful is the age before which a session's files are not compressed.
 const restful = 24 * time.Hour
 
 // small is the size below which compressing is not worth it, in bytes.
@@ -88,7 +88,7 @@ func (s Session) compressible(f File, now time.Time) bool {
 // Apply keeps the folder of all sessions within the limits. It leaves sessions in progress alone.
 // It continues after a file that fails, and names it.
 func Apply(ctx context.Context, dir string, inProgress map[string]bool, l Limits, now time.Time) error {
-	// The size after compressing decides how many to delete.
+	// The size after compression decides how many to delete.
 	for range 2 {
 		sessions, err := sessionsIn(dir, inProgress)
 		if err != nil {

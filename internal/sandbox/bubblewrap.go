@@ -79,7 +79,7 @@ func bubblewrap(program string, p Policy, own string, root bool) []string {
 func kernel(proc string) (paths []string) {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
-		return nil // then there is none to mount over either
+		return nil // without it, there is nothing to mount over
 	}
 	for _, e := range entries {
 		if strings.Trim(e.Name(), "0123456789") == "" || e.Type()&fs.ModeSymlink != 0 {

@@ -20,7 +20,7 @@ import (
 // confineArg is the first argument that selects [confine].
 const confineArg = "__confine"
 
-// An order tells the helper that confines a process how to do so, as JSON.
+// An order tells the helper how to confine a process, as JSON.
 type order struct {
 	Policy Policy
 	Paths  bool // apply the policy
@@ -77,7 +77,7 @@ func landlocked(o order) error {
 	if abi == 0 {
 		return errors.New("the kernel has no Landlock any more")
 	}
-	// As much as the kernel supports; Cannot derives that from the ABI version.
+	// As much as the kernel supports; Cannot uses the ABI version for that.
 	config := landlock.V11.BestEffort()
 	var rules []landlock.Rule
 	if o.Scopes {

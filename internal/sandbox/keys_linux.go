@@ -36,8 +36,8 @@ var keyCalls = map[string][]arch{
 // refusesKeys reports whether commands can be kept from the kernel's keyrings on this architecture.
 func refusesKeys() bool { return keyCalls[runtime.GOARCH] != nil }
 
-// keyFilter returns the program by which the kernel refuses the calls of its keyrings. The data that it reads begins
-// with the number of the call and the architecture.
+// keyFilter returns the program that makes the kernel refuse the calls of its keyrings. The data that it reads
+// begins with the number of the call and the architecture.
 func keyFilter(archs []arch) (program []bpf.Instruction) {
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	deny := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
@@ -58,7 +58,7 @@ func keyFilter(archs []arch) (program []bpf.Instruction) {
 // keyrings hold the user's keys (Kerberos, fscrypt), and one session could leave keys there for the next one.
 func withoutKeys() error {
 	if !refusesKeys() {
-		return nil // Cannot says so
+		return nil // Cannot reports that
 	}
 	runtime.LockOSThread()
 	// ENOSYS: the kernel has no keyrings; EPERM: a container's filter refuses them already.

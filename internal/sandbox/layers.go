@@ -14,8 +14,8 @@ import (
 	"ralph/internal/proc"
 )
 
-// A Layer is a folder that a command sees, and may write to, while the folders below stay unchanged: its changes go to
-// a folder of their own.
+// A Layer is a folder that a command sees, and may write to, while the folders below stay unchanged: its changes go
+// to a separate folder.
 type Layer struct {
 	At    string   // where the command sees it; an existing folder
 	Lower []string // its contents, the uppermost first: existing folders
@@ -29,7 +29,7 @@ type View struct {
 	Dir     string   // the working directory in it; "" is that of the command, which may be the path of a layer
 	Fixed   []string // files that can neither be changed nor replaced, as the command sees them
 	Network bool     // its own network, which has only a loopback interface
-	Shm     bool     // a /dev/shm of its own
+	Shm     bool     // its own /dev/shm
 }
 
 // provided creates the folders of the layers. gone removes the temporary ones.

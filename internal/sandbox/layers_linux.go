@@ -68,7 +68,7 @@ func mountLayers(args []string) error {
 			return fmt.Errorf("the loopback interface: %w", err)
 		}
 	}
-	if err := os.Chdir(v.Dir); err != nil { // also if it is where this process is already: a layer may be upon it
+	if err := os.Chdir(v.Dir); err != nil { // even if this process is already there: a layer may be on top
 		return err
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
@@ -103,7 +103,7 @@ func (v View) fix() error {
 			}
 		}
 	}
-	for _, file := range v.Fixed { // a mount on a folder above would cover those of files
+	for _, file := range v.Fixed { // a later mount on a folder above would cover those of files
 		if err := bind(file, unix.MS_RDONLY); err != nil {
 			return err
 		}

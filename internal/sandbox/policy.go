@@ -32,7 +32,7 @@ const (
 type Policy struct {
 	Paths   map[string]Access // absolute, without symbolic links, including "/"; see [Policy.Add]
 	Temp    []string          // folders for temporary files; each command gets its own in their place
-	Links   []string          // symbolic links in hidden folders that can be followed all the same
+	Links   []string          // symbolic links in hidden folders that can be followed nevertheless
 	Into    map[string]string // writable files that are to appear in another writable folder, too (bubblewrap)
 	Network bool              // false cuts off all hosts, including this one's loopback
 }
@@ -93,8 +93,8 @@ func within(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// Replace adds folders for temporary files, in whose place each command gets its own. Folders in a
-// writable folder are skipped.
+// Replace adds folders for temporary files, which each command gets its own instance of. Folders
+// in a writable folder are skipped.
 func (p *Policy) Replace(dirs ...string) {
 	for _, dir := range dirs {
 		real, err := filepath.EvalSymlinks(dir)

@@ -79,7 +79,7 @@ func parseZone(name string) (*time.Location, error) {
 	return nil, fmt.Errorf("no time zone %q is known on this machine: write it as Europe/Berlin or UTC", name)
 }
 
-// String returns the window as it was written, "" for the zero Between.
+// String returns the window in its written form, "" for the zero Between.
 func (b Between) String() string { return b.text }
 
 // IsZero reports whether the window is always open.

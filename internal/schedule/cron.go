@@ -9,8 +9,8 @@ import (
 	"github.com/adhocore/gronx"
 )
 
-// A Cron says when batches begin, in the five fields of cron: minute, hour, day of the month,
-// month, day of the week.
+// A Cron defines when batches begin, in the five fields of cron: minute, hour, day of the
+// month, month, day of the week.
 //
 // Like [Between] it follows the wall clock. When clocks go forward, the times that they skip occur
 // together, at the change; when they go back, a time that occurs twice counts the first time.
@@ -55,7 +55,7 @@ func ParseCron(s string, local *time.Location) (Cron, error) {
 	return c, nil
 }
 
-// String returns the schedule as it was written.
+// String returns the schedule in its written form.
 func (c Cron) String() string { return c.text }
 
 // IsZero reports whether there is no schedule.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// evening is the hour at which a night begins.
+// evening is the hour when a night begins.
 const evening = 18
 
 // ParseSince reads the start of a period that ends now: a span (2h, 90m, 7d), a time of the day (22:00, the last

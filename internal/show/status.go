@@ -392,7 +392,7 @@ func limits(w io.Writer, v StatusView) {
 	line("cost of a session", "%s", text.Money(l.SessionCostUSD))
 }
 
-// After names the tasks whose sessions a run that is stopping waits for (" after TASK-9"); "" if there are none.
+// After names the tasks that a stopping run waits for (" after TASK-9"); "" if there are none.
 func After(sessions []ralph.Session) string {
 	var tasks []string
 	for _, s := range sessions {

@@ -35,7 +35,7 @@ type TaskView struct {
 	Receipt     report.Receipt  `json:"receipt"`
 	Said        string          `json:"said"`     // of its newest change, by reviewers and the author, in Markdown
 	Flaky       []ralph.Flaky   `json:"flaky"`    // tests of its last check that were flaky, with counts of all tasks
-	Reverted    string          `json:"reverted"` // that people have taken its change back; "" if they have not
+	Reverted    string          `json:"reverted"` // people have taken its change back there; "" if they have not
 }
 
 // Suggested marks a task that an agent suggested, after other text; "" for others.
@@ -73,7 +73,7 @@ func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	return v, err
 }
 
-// flaky returns how often the flaky tests of some checks were flaky, over all tasks.
+// flaky returns the number of times that the flaky tests of some checks were flaky, over all tasks.
 func flaky(tx *store.Tx, checks []ralph.Check) ([]ralph.Flaky, error) {
 	if len(ralph.FlakyOf(checks)) == 0 {
 		return []ralph.Flaky{}, nil

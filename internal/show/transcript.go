@@ -39,8 +39,8 @@ func NewPrinter(out io.Writer, s term.Screen, raw, json bool) Printer {
 	return Printer{out: out, raw: raw, json: json, screen: s, reader: transcript.NewReader(kinds.NewReader())}
 }
 
-// Spent returns the spending of sessions in progress so far (USD), by id, as far as their agents have reported it in
-// their transcripts, which open opens.
+// Spent returns the spending of sessions in progress so far (USD), by id, as reported in their transcripts, which
+// open opens.
 func Spent(sessions []ralph.Session, open func(session string) (io.ReadCloser, error)) (map[string]float64, error) {
 	spent := map[string]float64{}
 	for _, s := range sessions {

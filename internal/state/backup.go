@@ -21,7 +21,7 @@ const (
 	spareRoom  = 16 << 20  // bytes that a copy has to leave free
 )
 
-// due reports whether a queue of so many bytes is copied again after so long.
+// due reports whether it is time to copy a queue of that size again, given the age of its copy.
 func due(size int64, since time.Duration) bool { return size <= smallQueue || since >= copyAge }
 
 // Backup copies the queue into the folder of backups unless that has a copy of its present state, and removes all but

@@ -78,7 +78,7 @@ func isGitDir(dir string) bool {
 	return Exists(filepath.Join(dir, "config")) && Exists(filepath.Join(dir, "objects"))
 }
 
-// forget is the command by which a project begins a new queue.
+// forget is the command that makes a project begin a new queue.
 func (s seat) forget() string {
 	if isGitDir(s.place) {
 		return "`git config --local --unset ralph.id`"
@@ -322,7 +322,7 @@ func (h *Home) lost() error {
 // A GoneError means that another project was in a folder before, whose queue is still there.
 type GoneError struct {
 	Folder string // its state
-	goOn   string // the command that goes on with its queue
+	goOn   string // the command that continues with its queue
 }
 
 func (e *GoneError) Error() string {
@@ -332,7 +332,7 @@ func (e *GoneError) Error() string {
 		"; if it was moved, `ralph status` there says so to ralph"
 }
 
-// Leave records that the project of the queue is nowhere any more, so that another one may begin where it was.
+// Leave records that the queue's project has gone, so that another one may begin in its place.
 func (e *GoneError) Leave() error {
 	old := &Home{seat: seat{base: e.Folder}}
 	r, err := old.recorded()

@@ -110,7 +110,7 @@ func (h *Home) enclosing(environ []string) (markers, channels []string, within b
 	return markers, channels, within
 }
 
-// answers is how long to wait for the run's answer.
+// answers is the time to wait for the run's answer.
 const answers = 10 * time.Second
 
 // tell makes the run of an enclosing session record the attempt; session is "" if the session is

@@ -140,7 +140,7 @@ func (h *Home) sharesHistory(ctx context.Context, db *store.DB) error {
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.SetFirstCommits(here) })
 }
 
-// ErrProject says that there is a project already where one should begin.
+// ErrProject means that there already is a project in the place for a new one.
 var ErrProject = errors.New("this is a project")
 
 // Prepare checks that a project may begin in a folder: no project is around it, and the

@@ -41,7 +41,7 @@ type Home struct {
 	seat
 	repository *seat  // of the git repository around it; nil without one, or before it is known
 	beside     bool   // it began without git, and is in a repository that has or may have a queue of its own
-	former     string // where it began without git, if it is its repository's from now on; else ""
+	former     string // its folder without git, if it becomes its repository's from now on; otherwise ""
 }
 
 // File returns the path of a file in the state folder.
@@ -311,7 +311,7 @@ func (h *Home) judge(f Folder) error {
 	}
 }
 
-// newestBackup returns the newest of the copies that ralph has made and that can be used; "" if there is none.
+// newestBackup returns the newest usable copy that ralph has made; "" if there is none.
 func (h *Home) newestBackup(usable func(path string) bool) (path string, at time.Time, err error) {
 	dir := h.File(backups)
 	entries, err := os.ReadDir(dir)
@@ -349,7 +349,7 @@ func (h *Home) HowToRestore() string {
 	return advice
 }
 
-// ErrNoQueue says that a project has no database yet.
+// ErrNoQueue means that a project has no database yet.
 var ErrNoQueue = ralph.Usage(errors.New("there is no queue here yet; `ralph init` or `ralph task add` begins one"))
 
 // Begin opens the project's database, and creates it if there is none.

@@ -23,7 +23,7 @@ func Writable(dir string) (err error) {
 	return nil
 }
 
-// Full says that there is no room for a run in a state folder; "" if there is, or if that is unknown.
+// Full explains that a state folder has no room for a run; "" if it has, or if that is unknown.
 func Full(dir string) string {
 	room, known := free(dir)
 	if !known || room >= minRoom {

@@ -14,7 +14,7 @@ import (
 	"ralph/internal/proc"
 )
 
-// ErrNoSystemd says that the machine does not run systemd.
+// ErrNoSystemd means that the machine does not run systemd.
 var ErrNoSystemd = errors.New("systemd does not run this machine")
 
 // A Manager manages units of one systemd instance: a user's, or the system's.

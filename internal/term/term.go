@@ -72,7 +72,7 @@ var gaps = regexp.MustCompile(`^ +| {2,}`)
 // Width returns the columns that a text takes.
 func Width(text string) int { return ansi.StringWidth(text) }
 
-// Wrap breaks a line between words, so that each part fits behind that many columns.
+// Wrap breaks a line between words, so that each part fits into that number of columns.
 func (s Screen) Wrap(line string, before int) []string {
 	room := s.Columns - before
 	if s.Columns == 0 || Width(line) <= room || room < 10 {
@@ -89,7 +89,7 @@ func (s Screen) Wrap(line string, before int) []string {
 	return rows
 }
 
-// Hang wraps a text behind a first part, and sets its further lines below the text's beginning.
+// Hang wraps a text after a first part, and aligns its further lines with the text's beginning.
 func (s Screen) Hang(first, text string) string {
 	before := Width(first)
 	return first + strings.Join(s.Wrap(text, before), "\n"+strings.Repeat(" ", before))
@@ -119,7 +119,7 @@ func (s Screen) Fit(lines string) string {
 	return fit.String()
 }
 
-// Clip cuts a text to that many columns, with "…" at its end, where the output is a terminal.
+// Clip cuts a text to that number of columns, with "…" at its end, if the output is a terminal.
 func (s Screen) Clip(text string, columns int) string {
 	if s.Columns == 0 {
 		return text
@@ -127,7 +127,7 @@ func (s Screen) Clip(text string, columns int) string {
 	return ansi.Truncate(text, max(columns, 1), "…")
 }
 
-// Pad fills a text with blanks to that many columns.
+// Pad fills a text with blanks to that number of columns.
 func Pad(text string, columns int) string {
 	return text + strings.Repeat(" ", max(0, columns-Width(text)))
 }

@@ -18,7 +18,7 @@ type readable struct {
 	text   strings.Builder // failures, and lines that are not events
 	passed strings.Builder // the lines of packages that passed
 	room   int             // remaining bytes for text
-	left   int             // failures left out for lack of room
+	left   int             // failures omitted for lack of room
 	failed bool
 	seen   bool // an event of a test package occurred
 	open   map[string]*bytes.Buffer
@@ -112,7 +112,7 @@ func (p *readable) flush(key string) {
 	p.add(string(text))
 }
 
-// add adds text as far as there is room.
+// add adds text until there is no more room.
 func (p *readable) add(said string) {
 	said = text.Head(said, p.room)
 	p.room -= len(said)

@@ -27,7 +27,7 @@ type Results struct {
 	Broken string            `json:"broken,omitempty"` // why the report cannot be trusted; "" if it can
 
 	Text   bool             `json:"text,omitempty"`   // read from text for people: output of tests may hide a name
-	Named  int              `json:"named,omitempty"`  // how many times text names a test that may have passed
+	Named  int              `json:"named,omitempty"`  // number of times that text names a test that may have passed
 	Counts map[string]Count `json:"counts,omitempty"` // counts of summaries in text, by runner
 }
 
@@ -38,7 +38,7 @@ type Count struct {
 	Skipped int `json:"skipped,omitempty"`
 }
 
-// Count returns how many tests passed according to summaries in text; 0 if there are none.
+// Count returns the number of passed tests according to summaries in text; 0 if there are none.
 func (r *Results) Count() (sum int) {
 	for _, c := range r.Counts {
 		sum += c.Passed

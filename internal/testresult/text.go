@@ -15,7 +15,8 @@ type pattern struct {
 
 func like(has, expression string) pattern { return pattern{has, regexp.MustCompile(expression)} }
 
-// find returns the groups of the match in a line, and where it ends with its last group; nil if there is none.
+// find returns the groups of the match in a line, and the end of its last group; nil if there is no
+// match.
 func (p pattern) find(line string) (groups []string, end int) {
 	if !strings.Contains(line, p.has) {
 		return nil, 0
@@ -59,8 +60,8 @@ var forms = []form{
 	{like("\xe2", `^.*[✓✔√] (.+)$`), 1, 0, Passed},
 }
 
-// A start is a runner's line for the beginning of a test. The status follows behind the test's output, in that line or
-// a later one, and ends its line.
+// A start is a runner's line for the beginning of a test. The status follows the test's output, in that line or a
+// later one, and ends its line.
 type start struct {
 	line   pattern
 	status *regexp.Regexp
@@ -105,7 +106,7 @@ var statuses = map[string]Status{
 	"expected failure": Skipped,
 }
 
-// status returns the status that a word says.
+// status returns the status for a word.
 func status(word string) Status {
 	if s := statuses[word]; s != "" {
 		return s
@@ -113,7 +114,7 @@ func status(word string) Status {
 	return Failed
 }
 
-// counts match the lines that say how many tests ran or passed.
+// counts match the lines with the number of tests that ran or passed.
 var counts = []struct {
 	runner string
 	line   pattern
@@ -160,7 +161,7 @@ var (
 	skipping  = regexp.MustCompile(`(?i)\s+# (?:skip|todo)\b.*$`)
 	several   = regexp.MustCompile(`\((\d+) tests?(?: \| (\d+) skipped)?[^)]*\)`) // of a file of vitest
 	suiteName = like("▶", `^.*▶ (.+)$`)                                           // of node, before its tests
-	suiteType = like("suite", `^\s*type: 'suite'$`)                               // of node, behind its name
+	suiteType = like("suite", `^\s*type: 'suite'$`)                               // of node, after its name
 )
 
 // separator is unittest's line behind its tests; pytest's is of another sign.
@@ -185,12 +186,12 @@ func ParseText(r io.Reader) (*Results, error) {
 type reader struct {
 	*Results
 	seen   bool            // a status or a count
-	suite  string          // whose tests follow, as cargo says
+	suite  string          // suite of the following tests, as cargo prints it
 	suites map[string]bool // names that are no tests
 
 	open *start // of a test that has begun; nil if there is none
 	name string // its name
-	says Status // its status as far as is known; "" before any
+	says Status // its status if known; "" before any
 	last string // the last name with its status
 }
 
@@ -325,7 +326,7 @@ func (p *reader) count(line string) bool {
 	return false
 }
 
-// atoi returns the number that a text is; 0 if it is none.
+// atoi returns the number in a text; 0 if it has none.
 func atoi(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {

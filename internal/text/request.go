@@ -59,8 +59,8 @@ func Request(stored string) string {
 	}
 }
 
-// RequestLine is [Request] on one line: a request of several lines stays as it is stored, so that the line ends remain
-// visible.
+// RequestLine is [Request] on one line: a request of several lines keeps its stored form, so that the line ends
+// remain visible.
 func RequestLine(stored string) string {
 	if said := Request(stored); !strings.Contains(said, "\n") {
 		return VisibleLine(said)

@@ -205,8 +205,8 @@ func When(at, now time.Time) string {
 	return at.Format("Jan 2 2006 15:04")
 }
 
-// ansi matches the seven-bit escape sequences with which programs colour output and set window
-// titles.
+// ansi matches the seven-bit escape sequences that programs use to colour output and set
+// window titles.
 var ansi = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 
 // newlines converts every kind of line end to a newline.

@@ -11,7 +11,7 @@ import (
 	"ralph/internal/text"
 )
 
-// footer shows the keys in the last line; above it stands the text in progress, a confirmation, or the result of an
+// footer shows the keys in the last line; above it is the text in progress, a confirmation, or the result of an
 // action.
 func (m Model) footer() (lines []string) {
 	switch {

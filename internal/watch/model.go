@@ -84,7 +84,7 @@ type row struct {
 	task, ref int64
 }
 
-// regret is how long a decision can be taken back.
+// regret is the time for taking back a decision.
 const regret = 10 * time.Second
 
 // A held decision is carried out when it can be taken back no longer.
@@ -162,7 +162,7 @@ func (m Model) read() *Waiting {
 	return nil
 }
 
-// move selects the row that is so many further down.
+// move selects the row that many rows further down.
 func (m *Model) move(by int) {
 	if rows, at := m.rows(); len(rows) > 0 {
 		m.chosen = rows[max(0, min(at+by, len(rows)-1))]

@@ -196,7 +196,7 @@ func (s Snapshot) uses() []string {
 		use = append(use, "session limit "+text.Money(s.SessionUSD))
 	}
 	switch {
-	case s.ContextUsed > 0 && s.ContextSize == 0: // of a model that no session has told it of yet
+	case s.ContextUsed > 0 && s.ContextSize == 0: // of a model that no session has reported it for yet
 		use = append(use, fmt.Sprintf("context %dk", s.ContextUsed/1000))
 	case s.ContextUsed > 0:
 		percent := s.ContextUsed * 100 / s.ContextSize

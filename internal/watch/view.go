@@ -37,7 +37,7 @@ var phases = map[ralph.Phase]struct {
 	ralph.PhaseDone: {"●", green}, ralph.PhaseFailed: {"✕", red},
 }
 
-// twoColumns is the width from which the queue is shown beside the log.
+// twoColumns is the width from which the queue is beside the log.
 const twoColumns = 110
 
 // View draws the screen.
@@ -253,7 +253,7 @@ func (w Waiting) line() string {
 // name is the item's kind and task.
 func (w Waiting) name() string { return ralph.Named(w.Kind, w.TaskID) }
 
-// times is how often the same waits; "" for once.
+// times is the number of equal waiting items; "" for one.
 func (w Waiting) times() string {
 	if len(w.Also) == 0 {
 		return ""
@@ -329,7 +329,7 @@ func (m Model) text() (lines []string) {
 	return lines
 }
 
-// page returns a whole item, with the command that decides on it.
+// page returns a complete item, with the command that decides on it.
 func (m Model) page(w Waiting) []string {
 	head := ralph.Named(yellow.Render(w.Kind), w.TaskID) + " " + text.VisibleLine(w.Title)
 	return append(append([]string{head}, m.whole(w)...), dim.Render("  → "+w.Command()), "")

@@ -31,7 +31,7 @@ type Snapshot struct {
 	State   string   // of the run: "running", "waiting", "paused"; of the last one: "ended"
 	Control string   // a person's request, as in ralph.Run
 	Reason  string   // why it waits, or why it ended
-	Morning []string // summary of the last night, as `ralph status` has it
+	Morning []string // summary of the last night, as in `ralph status`
 	Merged  int      // tasks of the night
 	Failed  int      // tasks of the night
 	Until   ralph.Time
@@ -70,13 +70,14 @@ type Waiting struct {
 // Text is the item's text, with its label.
 func (w Waiting) Text() string { return inbox.Said(w.InboxItem) }
 
-// Holds reports whether work cannot go on before the item is decided.
+// Holds reports whether work cannot continue before the item is decided.
 func (w Waiting) Holds() bool { return inbox.SectionOf(w.InboxItem) == inbox.Holds }
 
 // Held reports whether the item is a change that waits for an approval.
 func (w Waiting) Held() bool { return inbox.KindOf(w.Kind).Form == inbox.FormHeld }
 
-// deciding are the browser's keys that decide on items here. Others of a dialogue need a terminal of their own.
+// deciding are the browser's keys that decide on items here. Others of a dialogue need a separate
+// terminal.
 const deciding = "ardt"
 
 // choices are the decisions on the item, each with its key.

@@ -18,7 +18,7 @@ import (
 	"ralph/internal/web/localhttp"
 )
 
-// signedInFor is how long a browser stays signed in.
+// signedInFor is the time for which a browser stays signed in.
 const signedInFor = 90 * 24 * time.Hour
 
 // A key signs the browsers' cookies. It is derived from the token, so that a restarted server accepts old cookies, and
@@ -75,7 +75,7 @@ func (a *app) visitor(r *http.Request) visitor {
 			}
 		}
 	}
-	// Behind a proxy, strangers look like this machine.
+	// Behind a proxy, strangers seem to come from this machine.
 	remote, _, err := net.SplitHostPort(r.RemoteAddr)
 	v.loopback = err == nil && localhttp.Loopback(remote) && localhttp.Loopback(r.Host) && !proxied(r)
 	v.mayRead = v.signedIn() || v.loopback && !a.Public && !a.Always
@@ -208,8 +208,8 @@ func (a *app) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// setCookie sets a cookie. It is Lax, so that a link in a message leads to a page on which one can
-// answer; changes are protected by the form's token.
+// setCookie sets a cookie. It is Lax, so that a link in a message leads to a page where a person
+// can answer; changes are protected by the form's token.
 func (a *app) setCookie(w http.ResponseWriter, purpose, value string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: a.key.cookie(purpose), Value: value, Path: "/", MaxAge: int(age.Seconds()),

@@ -18,7 +18,7 @@ type notice struct {
 	Text    string
 	To      string // where a button posts to; "" for none
 	Label   string // of the button, or else of the link
-	Further string // a page that says more; "" for none
+	Further string // a page with more details; "" for none
 	Remedy  string // in a sentence, with commands in backticks; "" for none
 }
 

@@ -167,7 +167,7 @@ const listTasks = 50
 // A listView is a page of the list of tasks.
 type listView struct {
 	Tasks    []ralph.Task
-	N        int               // how many are like that, if it is narrowed
+	N        int               // number of equal ones, if it is narrowed
 	Narrowed []narrowed        // to several words, or to the tasks of a run's sessions or a period's
 	Hidden   url.Values        // the parameters of the latter
 	Spent    map[int64]float64 // USD, by task

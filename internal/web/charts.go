@@ -265,7 +265,7 @@ func summed(spent []store.Spent, named func(store.Spent) (name, to string)) (row
 	return rows
 }
 
-// addStates adds how long the latest sessions were in each state.
+// addStates adds the time that the latest sessions spent in each state.
 func (v *chartsView) addStates(tx *store.Tx) error {
 	list, err := tx.Histories(stateSessions)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // answerTime is the time limit for the database.
 const answerTime = 5 * time.Second
 
-// A collector reads the database for every scrape. It has no counters of its own that could
+// A collector reads the database for every scrape. It has no own counters, which could
 // deviate.
 type collector struct{ *Server }
 

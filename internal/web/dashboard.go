@@ -36,7 +36,7 @@ var files embed.FS
 type Server struct {
 	Store   *store.DB
 	Project string       // its name
-	Person  string       // name under which people comment and decide here
+	Person  string       // name for people's comments and decisions here
 	Version string       // of ralph
 	Limits  ralph.Limits // of the next run
 	Log     *slog.Logger
@@ -55,9 +55,9 @@ type Server struct {
 	// Settle acts on a person's decision while no run does: it ends claims, and begins to merge the queue. nil leaves
 	// both to the next run.
 	Settle func(ctx context.Context) error
-	// Undo has a task's merged changes undone or brought back, and describes the result in a sentence; nil if it
-	// cannot. why is for the task's next session, or else the task is cancelled; an agent does it if later commits
-	// stand in the way.
+	// Undo undoes a task's merged changes or brings them back, and describes the result in a sentence; nil if it
+	// cannot. why is for the task's next session; without it the task is cancelled. An agent undoes changes that
+	// later commits conflict with.
 	Undo func(ctx context.Context, task int64, why string, byAgent bool) (said string, err error)
 	// Forge returns the state of the forge in a line, "" for none; nil is none.
 	Forge func() string

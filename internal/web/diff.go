@@ -18,7 +18,7 @@ import (
 	"ralph/store"
 )
 
-// A diffLine is a line of a difference with its numbers before and after; "" where it is not.
+// A diffLine is a line of a difference with its numbers before and after; "" on a side without it.
 type diffLine struct{ Class, Old, New, Text string }
 
 // numbered numbers the lines of a unified diff.
@@ -143,7 +143,7 @@ func (a *app) changedOf(ctx context.Context, v shownChange, byGit bool) (files [
 		if err == nil {
 			return filesOf(unified, v.whole), ""
 		}
-		if ctx.Err() == nil { // its page says it, too
+		if ctx.Err() == nil { // its page reports it, too
 			a.Log.Warn("what a task changed cannot be compared", "task", v.TaskID, "error", err)
 		}
 	}

@@ -81,7 +81,7 @@ func (i item) Times() int { return 1 + len(i.Also) }
 // Cost is the likely cost of retrying the item and its equals, in words.
 func (i item) Cost() string { return "about " + text.Money(i.RetryUSD) }
 
-// Differs reports whether an item that waits for the same reason says it in other words.
+// Differs reports whether an item with the same reason has other words.
 func (i item) Differs(other item) bool { return i.Text != other.Text }
 
 // Held reports whether the item is work that waits for an approval.
@@ -103,7 +103,7 @@ func (i item) tasksOf() (ids []int64) {
 // Tasks names the tasks of the item and of its equals.
 func (i item) Tasks() string { return taskNames(i.tasksOf()) }
 
-// namedTasks is how many tasks are named in a row.
+// namedTasks is the maximum number of tasks that a row names.
 const namedTasks = 6
 
 // taskNames names tasks in a few words: "TASK-5, 17, 29".
@@ -154,7 +154,7 @@ func (i item) Sub() string {
 	return text.Line(strings.Join(parts, " · "), 200)
 }
 
-// Told reports whether the item's line says all of its text.
+// Told reports whether the item's line contains all of its text.
 func (i item) Told() bool { return text.Visible(i.Text) == i.Gist() && !strings.Contains(i.Text, "`") }
 
 // Shown is the item whose change is shown, among those held for the same reason.
@@ -165,7 +165,7 @@ func (i item) Shown() item {
 	return i
 }
 
-// Members are the item and those that say the same.
+// Members are the item and its equals.
 func (i item) Members() []item { return append([]item{i}, i.Also...) }
 
 // rows makes rows from inbox items, one for all with the same reason, the most urgent first.
@@ -234,7 +234,7 @@ func asksFor(a ralph.Approval) string {
 	return ""
 }
 
-// whole adds what is shown of an item that is decided on.
+// whole adds the details of an item to decide on.
 func (a *app) whole(tx *store.Tx, i *item) (err error) {
 	if i.Held() {
 		if i.Change, err = changeOf(tx, i.Shown().TaskID); err != nil {
@@ -279,7 +279,7 @@ const inboxItems = 200
 // pricedRows is the number of rows of a page that show the likely cost of a retry.
 const pricedRows = 30
 
-// price adds what retrying failed tasks is likely to cost to rows.
+// price adds the likely cost of retrying failed tasks to rows.
 func price(tx *store.Tx, rows []item) (err error) {
 	n := 0
 	for i := range rows {
@@ -339,7 +339,7 @@ type inboxView struct {
 	Pager  pager
 	Chosen *item       // shown whole; nil for none
 	Asked  bool        // the address names it
-	Gone   *ralph.Task // of an item that the address names, and that does not wait; nil for none
+	Gone   *ralph.Task // of an item that the address names and that no longer waits; nil for none
 	Query  url.Values  // of this list
 }
 
@@ -495,12 +495,12 @@ func chosen(tx *store.Tx, r *http.Request) ([]store.InboxItem, error) {
 	return inbox.Named(tx, names)
 }
 
-// A manyView has the items that are to be decided on together, whole.
+// A manyView has the complete items to decide on together.
 type manyView struct {
 	Items []item
 	Cost  string // cost of retrying failed tasks, in words
 
-	YesOrNo, Resolvable, Failed, Questions int // how many a verdict fits
+	YesOrNo, Resolvable, Failed, Questions int // numbers of items that a verdict fits
 }
 
 func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
@@ -654,7 +654,7 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	return strings.Join(append(said, left...), " "), nil
 }
 
-// leftOf says of an item that a verdict does not fit that it is left.
+// leftOf reports that an item is left, because a verdict does not fit it.
 func leftOf(i store.InboxItem, why string) string {
 	if inbox.Alone(i) {
 		return fmt.Sprintf("%s is left: it splits TASK-%d into parts, which you write in the inbox.", i.Item, i.TaskID)

@@ -15,7 +15,7 @@ import (
 // visitGap is the time without a page after which a visitor gets a summary of the time between.
 const visitGap = 30 * time.Minute
 
-// lookedFor is how long a browser keeps when it was last used here.
+// lookedFor is the time for which a browser remembers when it was last used here.
 const lookedFor = 90 * 24 * time.Hour
 
 // since returns the start of the visitor's summary, and the mark to keep, given the mark of the last page: the end of
@@ -59,7 +59,7 @@ func morning(tx *store.Tx, from ralph.Time, spending float64) (m report.Morning,
 	return report.MorningOf(tx, from, spending)
 }
 
-// spending is the spending of sessions in progress so far (USD), as far as their agents have reported it.
+// spending is the reported spending of sessions in progress so far (USD).
 func (a *app) spending(tx *store.Tx) (usd float64, err error) {
 	open, err := tx.OpenSessions()
 	if err != nil {

@@ -28,7 +28,7 @@ type summary struct {
 	Resting   []store.AgentState // agents that are unavailable
 	Sessions  []running
 	Still     int      // number of paused ones
-	Of        int      // how many sessions the run in progress may have at once
+	Of        int      // maximum number of sessions at once in the run in progress
 	Free      int      // how many of them are not used
 	Idle      string   // why
 	Merging   []merge  // the merge queue, in order
@@ -297,7 +297,7 @@ func (s *summary) addMerging(tx *store.Tx) error {
 		return err
 	}
 	now := tx.Now()
-	queue.Paused = "" // the band says so
+	queue.Paused = "" // the band shows it
 	s.Target, s.Held = queue.Target, advice.Queue(queue, now.Time)
 	list, err := tx.QueuedChanges()
 	for _, c := range list {

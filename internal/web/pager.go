@@ -59,7 +59,7 @@ func newPager(r *http.Request, more bool) pager {
 	return p
 }
 
-// pageIn returns the page of a whole list that a request asks for.
+// pageIn returns the requested page of a list.
 func pageIn[T any](r *http.Request, list []T, size int) ([]T, pager) {
 	page, more := paged(list[min(len(list), (pageOf(r)-1)*size):], size)
 	return page, newPager(r, more)

@@ -203,7 +203,7 @@ func (a *app) show(f shower) http.HandlerFunc {
 		if refresh == "" { // a page that updates itself does not look
 			a.setCookie(w, "looked", mark, lookedFor)
 		}
-		if refresh != "yes" { // the word is for the page that the form led to, or stands on
+		if refresh != "yes" { // the message is for the page that the form led to
 			fr.Flash = a.takeFlash(w, r)
 		}
 		page, err := a.render(fr, v)
@@ -320,7 +320,7 @@ func (a *app) send(w http.ResponseWriter, r *http.Request, status int, page stri
 	}
 }
 
-// flashFor is how long a message waits for its page.
+// flashFor is the time for which a message waits for its page.
 const flashFor = time.Minute
 
 // flash leaves a message for the next page.

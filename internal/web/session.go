@@ -56,13 +56,13 @@ type sessionView struct {
 	Newer    string
 	Missing  string // why there is no transcript
 	Kinds    []ralph.CommentKind
-	Used     agent.Event // its use so far, as far as its agent has reported it
+	Used     agent.Event // its use so far, if its agent has reported it
 	Window   int64       // of the model; 0 if that is not known
 	Prompt   bool        // it is there to be read
 	Claimed  string      // the agent's last words on its work
 	Claims   int         // number of its claims about the command
 	Verdict  look        // ralph's decision; zero while it runs
-	Machine  string      // where it works or worked; "" if there is but one
+	Machine  string      // its machine; "" if there is only one
 	RetryUSD float64     // likely cost of one more session of the task
 }
 
@@ -387,7 +387,7 @@ func signalOf(e transcript.Entry) (ralph.Verb, bool) {
 	return "", false
 }
 
-// A promptView is a session's prompt as it was sent.
+// A promptView is a session's prompt in the form that was sent.
 type promptView struct {
 	Session ralph.Session
 	Text    string
@@ -423,7 +423,7 @@ type sessionsView struct {
 	Query    url.Values // without a page
 	Narrowed []narrowed
 	Ended    []string
-	N        int     // of all that are like that
+	N        int     // number of all equal ones
 	CostUSD  float64 // of those that have ended
 	Pager    pager
 }

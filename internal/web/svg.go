@@ -38,7 +38,7 @@ type phaseTime struct {
 // steps are the distances of a scale’s ticks, in seconds.
 var steps = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 4 * 3600, 8 * 3600, 24 * 3600}
 
-// mostTicks is how many ticks a scale has at most, its end not counted.
+// mostTicks is the maximum number of ticks of a scale, without its end.
 const mostTicks = 5
 
 // newTimeline draws stays; without any time it has no parts.

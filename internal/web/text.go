@@ -166,10 +166,10 @@ func conditionsOf(f store.SessionFilter) url.Values {
 	return q
 }
 
-// An asked is what an agent asks to use: a tool, and its input as people read it.
+// An asked is an agent's request: a tool, and its input in a form for people.
 type asked struct{ Tool, Input string }
 
-// newAsked reads a request as it is stored.
+// newAsked reads a stored request.
 func newAsked(stored string) asked {
 	tool, input := text.Asked(stored)
 	return asked{tool, input}

@@ -44,7 +44,7 @@ func (t *transcripts) journal(session string) *journal {
 	return j
 }
 
-// used returns the use of a session in progress so far, as far as its agent has reported it.
+// used returns the reported use of a session in progress so far.
 func (t *transcripts) used(session string) (agent.Event, error) {
 	h, err := t.heard(session)
 	return h.used, err
@@ -79,7 +79,7 @@ type journal struct {
 	entries int
 	last    transcript.Entry
 	written time.Time // when the file was last written; zero if that is unknown
-	ended   bool      // its last line is complete, or was accepted as it is
+	ended   bool      // its last line is complete, or was accepted incomplete
 	marks   []mark    // starting points, between lines
 	edits   map[string][]transcript.Entry
 	edited  int
@@ -233,7 +233,7 @@ func (j *journal) part(from, n int) (list []transcript.Entry, err error) {
 	return list[:min(n, len(list))], nil
 }
 
-// editsOf returns the edits by the agent's tools, as far as they were kept.
+// editsOf returns the kept edits by the agent's tools.
 func (j *journal) editsOf() map[string][]transcript.Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()

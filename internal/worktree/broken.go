@@ -11,8 +11,8 @@ import (
 // broken matches git's messages about missing and unreadable objects, as opposed to other failures.
 var broken = regexp.MustCompile(`\b(missing|corrupt|broken link|unable to read|bad (\w+ )?object|garbage at end)\b`)
 
-// examined is how many of the newest commits are examined. Sessions need the tree of the newest one and
-// the history back to where unmerged work began; all of the history costs more with each merge.
+// examined is the number of newest commits that are examined. Sessions need the tree of the newest one
+// and the history back to the start of unmerged work; the complete history costs more with each merge.
 const examined = "200"
 
 // Broken names the first missing object of the newest 200 commits of HEAD, with their trees and files; "" if they are

@@ -91,7 +91,7 @@ func (c *Clone) Whole(ctx context.Context) (Snapshot, error) {
 // gitFor is the oldest git version that supports clones: the first whose merge-tree writes trees.
 var gitFor = [2]int{2, 38}
 
-// Uncloned says why the repository cannot be cloned; "" if it can.
+// Uncloned explains why the repository cannot be cloned; "" if it can.
 func (t *Tree) Uncloned(ctx context.Context) string {
 	var version [2]int
 	out, err := t.asked.answer("version", func() ([]byte, error) { return t.run(ctx, nil, "version") })
@@ -135,8 +135,8 @@ func (t *Tree) filteredBy(ctx context.Context, filters map[string]bool) string {
 }
 
 // Fresh checks out a commit over any contents of the work tree, and recreates .git. It removes untracked files, and
-// with all also ignored ones. An error may say that git cannot remove something. hidden lists further patterns for git
-// to ignore; user is the committer's name and address.
+// with all also ignored ones. An error may mean that git cannot remove something. hidden lists further patterns for
+// git to ignore; user is the committer's name and address.
 func (c *Clone) Fresh(ctx context.Context, commit string, hidden []string, user [2]string, all bool) error {
 	found, err := walk(ctx, c.dir)
 	if err == nil && found.endless() != "" {
@@ -284,7 +284,7 @@ func (c *Clone) Lay(ctx context.Context, tree string) error {
 	}
 	kept, err := os.ReadFile(c.index())
 	if err == nil {
-		// Also for paths outside a sparse work tree: the index does not tell where it differs.
+		// Also for paths outside a sparse work tree: the index does not show its differences there.
 		_, err = c.run(ctx, overrides, "-C", c.dir, "-c", "core.sparseCheckout=false", "read-tree", "--reset", "-u", tree)
 	}
 	if err == nil {
@@ -296,7 +296,8 @@ func (c *Clone) Lay(ctx context.Context, tree string) error {
 // index returns the path of ralph's own index.
 func (c *Clone) index() string { return filepath.Join(c.git, "index") }
 
-// replace replaces a file as a whole: another process may be reading it, and this one may be killed.
+// replace replaces a file in one step: another process may be reading it, and this one may be
+// killed.
 func replace(path string, text []byte) error {
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
@@ -326,7 +327,7 @@ func (t *Tree) copyHead() (at string, err error) {
 	return at, replace(own, text)
 }
 
-// readSmall reads a regular file that somebody else wrote, of at most that many bytes. It never
+// readSmall reads a regular file that somebody else wrote, up to that number of bytes. It never
 // blocks.
 func readSmall(path string, most int64) (text []byte, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)

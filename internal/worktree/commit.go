@@ -115,7 +115,7 @@ func (t *Tree) uncommitted(ctx context.Context) (files, converted []string, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	// How many fields an entry has before its path, by its first one.
+	// Number of fields of an entry before its path, by its first one.
 	before := map[byte]int{'1': 8, 'u': 10, '?': 1}
 	for line := range strings.SplitSeq(string(out), "\x00") {
 		if line == "" || before[line[0]] == 0 {

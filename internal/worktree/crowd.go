@@ -19,7 +19,7 @@ const (
 // errCrowded ends a count at its limit.
 var errCrowded = errors.New("there are too many paths")
 
-// A crowd counts the paths that git writes, each with a NUL behind it, up to a limit.
+// A crowd counts the paths that git writes, each followed by a NUL, up to a limit.
 type crowd struct{ paths, bytes, most int }
 
 // Write counts; the error is errCrowded above the limit.

@@ -92,7 +92,7 @@ func (t *Tree) Diffs(
 	return d, err
 }
 
-// noText says that go-git does not compare a file.
+// noText means that go-git does not compare a file.
 const noText = "it is no text, or larger than 1 MiB"
 
 // opaque is git's comparison of a file that is no text or large: its lines, after its headers.
@@ -135,7 +135,7 @@ func (o *objects) diff(d delta, mask func(string) (string, error)) (lines, left 
 		return "", "only a secret differs", nil
 	}
 	unified := string(diff.Diff("", []byte(sides[0]), "", []byte(sides[1])))
-	// The library begins with three lines that name the files, which are named already.
+	// The library begins with three lines that name the files again.
 	if _, hunks, ok := strings.Cut(unified, "\n@@"); ok {
 		return "@@" + hunks, "", nil
 	}

@@ -15,8 +15,8 @@ import (
 // .git in it or above it.
 var ErrNoRepo = errors.New("not in a git repository")
 
-// ErrNoWorkTree says that a directory is in a git repository without a work tree, or in a git
-// directory.
+// ErrNoWorkTree means that a directory is in a git repository without a work tree, or in a
+// git directory.
 var ErrNoWorkTree = errors.New("git has no work tree here")
 
 // Find returns the top of the work tree around dir and the git directory that all its work trees

@@ -17,7 +17,7 @@ const skipWorktree = 1 << 14
 // gitlinkMode is the mode of an entry for a nested repository.
 const gitlinkMode = 0o160000
 
-// entries returns the entries of an index, as far as it can be parsed.
+// entries returns the entries of the parseable part of an index.
 func (t *Tree) entries(index []byte) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		if len(index) < 12 || string(index[:4]) != "DIRC" {

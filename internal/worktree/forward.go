@@ -222,7 +222,7 @@ func (t *Tree) unlockKilled(branch string) error {
 	return errors.Join(errs...)
 }
 
-// mostPassed is how many merges back a move that was left half done is looked for.
+// mostPassed is the number of past merges that are searched for an unfinished move.
 const mostPassed = 20
 
 // finish completes an interrupted fast-forward: files were written, but the branch was not moved. If the
@@ -270,8 +270,7 @@ func (t *Tree) finish(
 	return t.written(ctx, overrides, head, commit, files)
 }
 
-// written adds to the index those of the files that are already as a commit has them, if all others are
-// as head has them.
+// written adds to the index the files that already equal a commit's, if all others equal head's.
 func (t *Tree) written(
 	ctx context.Context, overrides []string, head, commit string, files []string,
 ) (own []string, all bool, err error) {
@@ -332,8 +331,8 @@ func (t *Tree) inCommit(ctx context.Context, commit string, files []string) (map
 	return list, err
 }
 
-// onDisk is [Tree.inCommit] of the files as they are now. Links and submodules have no object, so that they
-// are like none in a commit.
+// onDisk is [Tree.inCommit] for the present files. Links and submodules have no object, so they equal none
+// in a commit.
 func (t *Tree) onDisk(ctx context.Context, overrides []string, files []string) (map[string]string, error) {
 	list, regular := map[string]string{}, []string{}
 	for _, name := range files {
@@ -395,7 +394,7 @@ func (t *Tree) smudged(ctx context.Context, commit string, files []string) (list
 // filterAttribute matches a filter in a text of attributes.
 var filterAttribute = regexp.MustCompile(`\bfilter=(\S+)`)
 
-// refusals are git's reasons for not moving a checkout, and their wording for people. The file names stand between
+// refusals are git's reasons for not moving a checkout, and their wording for people. The file names are between
 // begins and ends.
 var refusals = []struct {
 	begins string
@@ -406,17 +405,18 @@ var refusals = []struct {
 	{"untracked working tree files would be removed by merge:", Untracked},
 }
 
-// Edits says that people's edits of files keep a checkout from being moved, and names their first step.
+// Edits reports that people's edits of files prevent moving a checkout, and names their first step.
 func Edits(files []string) string {
 	return fmt.Sprintf("you have edits in %s (commit them first)", text.Names(files, 0))
 }
 
-// Untracked says the same of files that people's commit does not have.
+// Untracked reports the same for files that people's commit does not have.
 func Untracked(files []string) string {
 	return fmt.Sprintf("you have untracked files in the way: %s (move or commit them first)", text.Names(files, 0))
 }
 
-// refusal says in one line why git did not move a checkout. Own are files that it names and that are ralph's.
+// refusal explains in one line why git did not move a checkout. Own are ralph's own files among
+// those that it names.
 func refusal(err error, own []string) string {
 	said := err.Error()
 	for _, r := range refusals {

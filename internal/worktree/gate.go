@@ -17,8 +17,8 @@ import (
 	"ralph"
 )
 
-// A Pair is a file that differs between two trees, relative to the top, and its contents: nil where there is none. A
-// file that is no text or larger than 1 MiB has its id as content.
+// A Pair is a file that differs between two trees, relative to the top, and its contents: nil if it does not exist.
+// The content of a binary file, or of one larger than 1 MiB, is its id.
 type Pair struct {
 	ralph.Blob
 	Was, Is []byte

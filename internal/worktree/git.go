@@ -22,7 +22,7 @@ import (
 // gitLimit is the time limit of one git command. It stops commands that hang; the largest work trees take a minute.
 const gitLimit = 10 * time.Minute
 
-// errSlow says that a git command was killed at its time limit.
+// errSlow means that a git command was killed at its time limit.
 var errSlow = errors.New("was killed")
 
 // quiet are the options of every git command: the configuration must not start programs, reach the network or wait for
@@ -56,7 +56,7 @@ var quietEnv = []string{
 	"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.untrackedCache", "GIT_CONFIG_VALUE_0=false",
 }
 
-// ErrNoGit says that there is no git program.
+// ErrNoGit means that there is no git program.
 var ErrNoGit = errors.New("there is no git program in PATH; install git 2.38 or newer")
 
 // exitError holds git's exit status and error output.
@@ -73,7 +73,7 @@ func (t *Tree) runInput(ctx context.Context, env []string, input string, args ..
 	return runWithin(ctx, gitLimit, t.root, append(t.here(), env...), input, args...)
 }
 
-// here is the environment that tells git where the repository and its work tree are.
+// here is the environment with the location of the repository and its work tree for git.
 func (t *Tree) here() []string { return []string{"GIT_DIR=" + t.git, "GIT_WORK_TREE=" + t.Top()} }
 
 // stream is run with input and output that may be large; in may be nil.

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// unpackBelow is how many objects are stored one by one at most; more stay in a pack. It is git's own limit.
+// unpackBelow is the maximum number of objects that are stored one by one; more stay in a pack. It
+// is git's own limit.
 const unpackBelow = 100
 
 // Fetch copies a commit of a clone into the repository, with all needed objects that base lacks, and points ref at
@@ -70,8 +71,7 @@ func (t *Tree) FirstCommits(ctx context.Context) ([]string, error) {
 	return strings.Fields(string(out)), err
 }
 
-// Ref returns the commit that a ref points to, or the first parent of a commit that is named as ID^1; "" if there is
-// none.
+// Ref returns the commit that a ref points to, or the first parent of a commit written as ID^1; "" if there is none.
 func (t *Tree) Ref(ctx context.Context, name string) (string, error) {
 	return t.resolve(ctx, name+"^{commit}")
 }

@@ -23,7 +23,8 @@ func (t *Tree) IgnoredSince(ctx context.Context, since time.Time, most int) (nam
 	return names, err
 }
 
-// Ignored lists the paths of the whole work tree that git ignores. A folder that is ignored stands for its content.
+// Ignored lists the paths of the whole work tree that git ignores. An ignored folder stands for its
+// content.
 func (t *Tree) Ignored(ctx context.Context) ([]string, error) {
 	names, err := t.ignored(ctx, t.Top())
 	for i, name := range names {

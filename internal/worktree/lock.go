@@ -37,8 +37,8 @@ func (t *Tree) unlockRef(ref string, ours bool) (removed bool, err error) {
 	return gone != "", err
 }
 
-// Locked returns the lock file that keeps a ref from being moved, by its path in the work tree if it is in there;
-// "" for none.
+// Locked returns the lock file that prevents moving a ref, by its path in the work tree if it is in there; "" for
+// none.
 func (t *Tree) Locked(ref string) (string, error) {
 	if t.common == "" {
 		return "", nil

@@ -81,8 +81,8 @@ func (t *Tree) configFiles() []string {
 	return files
 }
 
-// configDigest returns a digest of the configuration, the same in all clones that have the same; "" if a file
-// includes another one or cannot be read.
+// configDigest returns a digest of the configuration, the same in all clones with the same configuration; ""
+// if a file includes another one or cannot be read.
 func (t *Tree) configDigest() string {
 	sum := sha256.New()
 	for _, name := range t.configFiles() {

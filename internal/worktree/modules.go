@@ -153,7 +153,7 @@ func (t *Tree) addAll(ctx context.Context, env []string, links []gitlink, omit .
 			if ctx.Err() != nil {
 				return nil, err
 			}
-			continue // it stays as it is in the index
+			continue // it stays unchanged in the index
 		}
 		if head, _ := m.head(ctx); head != "" && head != link.id {
 			fmt.Fprintf(&moved, "160000 %s\t%s\x00", head, link.name)

@@ -16,7 +16,7 @@ import (
 // Resolving a name (a ref, a commit's tree, a folder in it) is the most frequent question. One git process answers it
 // and is kept running between questions.
 
-// idleNames is how long a git without a question is kept.
+// idleNames is the time for which an idle git is kept.
 const idleNames = time.Second
 
 // names is a "git cat-file --batch-check".
@@ -44,7 +44,7 @@ func (t *Tree) resolve(ctx context.Context, name string) (id string, err error) 
 	return "", t.Intact() // a repository that is gone has no objects either
 }
 
-// resolveAlone is resolve by a git of its own.
+// resolveAlone is resolve by a separate git.
 func (t *Tree) resolveAlone(ctx context.Context, name string) (string, error) {
 	out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name)
 	if complains(err) && ctx.Err() == nil {
@@ -53,7 +53,7 @@ func (t *Tree) resolveAlone(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// ask asks for a name, once more if the git was killed meanwhile.
+// ask asks for a name, and repeats that once if the git was killed.
 func (n *names) ask(ctx context.Context, t *Tree, name string) (said string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

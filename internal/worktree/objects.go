@@ -29,7 +29,7 @@ import (
 // The objects of a repository are read with go-git, in this process: differences and contents of files. Native git is
 // used where go-git fails (errNative), and for everything else.
 
-// errNative says that go-git cannot answer.
+// errNative means that go-git cannot answer.
 var errNative = errors.New("go-git cannot read it")
 
 // objects gives access to the objects of the repository.

@@ -9,7 +9,8 @@ import (
 	"ralph/internal/patch"
 )
 
-// shows are the options by which git shows every difference, overriding the settings of the project for a file.
+// shows are the options that make git show every difference, overriding the project's settings for
+// a file.
 var shows = []string{
 	"-c", "core.attributesFile=/dev/null", "-c", "diff.suppressBlankEmpty=false", "-c", "diff.orderFile=/dev/null",
 	"diff-tree", "-r", "--text", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative",
@@ -35,7 +36,7 @@ func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, optio
 }
 
 // Shown returns the difference of two commits for a person's decision. The files with the paths of whole come first,
-// with all of their lines, also where they were renamed; binary files are shown in part. only are the paths of all
+// with all of their lines, even if they were renamed; binary files are shown in part. only are the paths of all
 // files that are shown; none means all.
 func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string) (first, rest string, err error) {
 	is := map[string]bool{}
@@ -91,7 +92,7 @@ func (t *Tree) Begin(ctx context.Context, base, head string, targets ...string) 
 	return strings.TrimSpace(string(out)), err
 }
 
-// Symlinks returns the symbolic links of the whole repository in a commit, with where they lead.
+// Symlinks returns the symbolic links of the whole repository in a commit, with their targets.
 func (t *Tree) Symlinks(ctx context.Context, commit string) (links map[string]string, err error) {
 	out, err := t.run(ctx, nil, "ls-tree", "--full-tree", "-r", "-z", commit)
 	links = map[string]string{}

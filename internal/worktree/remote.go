@@ -136,7 +136,7 @@ const fetchTries = 10
 
 // FetchRef is [Remote.Fetch] of any ref of the remote, by its full name.
 func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
-	// A ref of its own for each: several may be fetched at once, and a change twice at once. A branch keeps its ref, so
+	// Each has its own ref: several may be fetched at once, and a change twice at once. A branch keeps its ref, so
 	// that its objects are not sent again.
 	branch := strings.HasPrefix(ref, "refs/heads/")
 	fetched, have := "refs/ralph/fetched/"+ref, "refs/ralph/have"

@@ -125,7 +125,7 @@ func (t *Tree) renew(ctx context.Context, commit, ignored string, user [2]string
 	return nil
 }
 
-// settings returns the repository's settings that say how its files are written.
+// settings returns the repository's settings that decide how its files are written.
 func (t *Tree) settings(ctx context.Context) (string, error) {
 	format := "[core]\n\trepositoryformatversion = 0\n"
 	if t.longIDs {

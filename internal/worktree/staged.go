@@ -37,8 +37,8 @@ func (t *Tree) addStaged(ctx context.Context, env []string, index string, untake
 	return err
 }
 
-// staged returns the files that a session has staged and an index of ralph's own lacks, and the nested
-// repositories, as git's update-index reads them.
+// staged returns the files that a session has staged and ralph's own index lacks, and the nested
+// repositories, in the format of git's update-index.
 func (t *Tree) staged(index string) (names []string, links string, err error) {
 	own, err := os.ReadFile(index)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

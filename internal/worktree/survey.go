@@ -30,7 +30,7 @@ const (
 // maxBytes bounds the size of all new and changed files together, and that of .git.
 var maxBytes int64 = 1 << 30
 
-// mend advises the agent on something that is not taken.
+// mend advises the agent how to fix something that is not taken.
 const mend = ": remove it, or have git ignore it"
 
 // A weight is a file with its size.
@@ -42,7 +42,7 @@ type weight struct {
 // A survey is the result of a walk through a clone.
 type survey struct {
 	odd   []ralph.Untaken // entries outside .git that are neither file, folder nor link; they were removed
-	deep  []string        // folders that were not entered, as they are too deep
+	deep  []string        // folders that were too deep to enter
 	files int             // regular files outside of .git
 	bytes int64           // their size together
 	git   string          // why .git cannot be used; "" if it can

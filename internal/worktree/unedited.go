@@ -75,8 +75,8 @@ func (t *Tree) isBlob(name, id string) (bool, error) {
 	return hex.EncodeToString(sum.Sum(nil)) == id, errors.Join(err, f.Close())
 }
 
-// refreshUnedited has git see that files of the checked out commit are as they are there, though it would convert them:
-// it reads them once more in a git directory without attributes. Any reports whether there are some among the files.
+// refreshUnedited makes git notice that files equal those of the checked out commit, though it would convert them: it
+// reads them once more in a git directory without attributes. Any reports whether there are some among the files.
 func (t *Tree) refreshUnedited(ctx context.Context, head string, files []string) (any bool, err error) {
 	was, err := t.inCommit(ctx, head, files)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *Tree) refreshUnedited(ctx context.Context, head string, files []string)
 	if !any {
 		return false, nil
 	}
-	// Git trusts no file that was written in the second in which it writes its index.
+	// Git does not trust files written in the same second as its index.
 	select {
 	case <-time.After(min(time.Until(newest.Truncate(time.Second).Add(time.Second)), time.Second)):
 	case <-ctx.Done():

@@ -28,7 +28,7 @@ type Tree struct {
 	// for none.
 	Marker string
 
-	// Sparse are the folders, from the root, that clones of the repository have; none for all of it.
+	// Sparse are the folders, from the root, in clones of the repository; none means all of it.
 	Sparse []string
 
 	root    string
@@ -274,7 +274,7 @@ func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	info, statErr := os.Stat(from)
 	b, err := os.ReadFile(from)
 	if errors.Is(err, os.ErrNotExist) {
-		// Before the first `git add` there is no index. One that an earlier snapshot left may refer
+		// Before the first `git add` there is no index. An index from an earlier snapshot may refer
 		// to missing objects.
 		if err = os.Remove(to); errors.Is(err, os.ErrNotExist) {
 			err = nil
@@ -297,8 +297,8 @@ func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	return links, os.Chtimes(to, time.Time{}, info.ModTime())
 }
 
-// Changes returns the files that differ between two commits, by path. Those of the repository that are outside of the
-// project's folder count, too.
+// Changes returns the files that differ between two commits, by path, including files of the repository outside of
+// the project's folder.
 func (t *Tree) Changes(ctx context.Context, from, to string) ([]ralph.FileChange, error) {
 	was, err := t.Whole(ctx, from)
 	if err != nil {
@@ -329,7 +329,7 @@ func (t *Tree) relative(path string) string {
 	if t.prefix == "" {
 		return path
 	}
-	// Both are below the same folder, so that there always is such a path.
+	// Both are below the same folder, so that such a path always exists.
 	path, _ = filepath.Rel(filepath.FromSlash(t.prefix), filepath.FromSlash(path))
 	return filepath.ToSlash(path)
 }

@@ -35,7 +35,7 @@ type Program interface {
 	Version(ctx context.Context, dir string) (string, error)
 }
 
-// A Resumer is an agent with which a person can go on in its own terminal where a session stopped.
+// A Resumer is an agent in whose own terminal a person can continue a stopped session.
 type Resumer interface {
 	Program
 	// Resume returns the command for that, with its arguments, and its environment beside the person's own. The error
@@ -43,9 +43,9 @@ type Resumer interface {
 	Resume(r Resumption) (command, env []string, err error)
 }
 
-// A Resumption is a conversation that a person goes on with.
+// A Resumption is a conversation that a person continues.
 type Resumption struct {
-	SessionID string // of the session that it was
+	SessionID string // of the former session
 	LogDir    string // with that session's transcript
 	From, Dir string // where it worked, and where it works from now on
 	Socket    string // where ralph's tools answer
@@ -176,8 +176,8 @@ type Channel struct {
 	Socket     string // the socket on which the run answers calls of ralph's tools
 	Ticket     string // lets one connection use the tools, once: no other program of the session may learn it
 	Unreported string // a file that, while it exists, keeps the agent from changing others; "" for none
-	// Permit asks for permission to use tools, and may wait for a person. It
-	// returns why not, or "". If nil, nobody is asked.
+	// Permit asks for permission to use tools, and may wait for a person. It returns the
+	// reason for a refusal, or "". If nil, nobody is asked.
 	Permit func(ctx context.Context, uses []permission.Use) (why string, err error)
 	// Listed is closed once a client has been told the list of tools; nil if that is unknown.
 	Listed <-chan struct{}
@@ -250,8 +250,8 @@ type Event struct {
 	Model   string
 	Context int64 // tokens
 
-	// Tokens and CostUSD are the conversation's use so far, as far as the agent has reported it; such an event is
-	// [Used]. The cost is an estimate, 0 if there is none.
+	// Tokens and CostUSD are the conversation's reported use so far; such an event is [Used]. The cost is an
+	// estimate, 0 if there is none.
 	Tokens  ralph.Tokens
 	CostUSD float64
 }
@@ -272,7 +272,8 @@ type Reader interface {
 	Clone() Reader
 }
 
-// Metadata returns further reports in the arguments of a tool of ralph, as JSON behind a space; "" for none.
+// Metadata returns further reports in the arguments of a ralph tool, as JSON after a space; "" for
+// none.
 func Metadata(arguments map[string]any) string {
 	m, ok := arguments["metadata"].(map[string]any)
 	if arguments["state"] == nil || !ok || len(m) == 0 {
@@ -303,6 +304,6 @@ type Report struct {
 	StderrTail string              // the end of its standard error
 	Denials    []string            // refused permissions: tool and command
 	Leftovers  []string            // processes that outlived it and had to be killed
-	Usage      []ralph.UsageWindow // as far as it reported them
+	Usage      []ralph.UsageWindow // the reported part
 	Unreadable int                 // lines of its output that were not events; the transcript has them
 }

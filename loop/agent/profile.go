@@ -35,31 +35,31 @@ type Profile struct {
 	Uses func(tool string, input json.RawMessage) []permission.Use
 	// Note has further advice for people, in a sentence or two.
 	Note string
-	// RefusalEnds says that a refused permission ends its turn.
+	// RefusalEnds means that a refused permission ends its turn.
 	RefusalEnds bool
-	// NoServers says why it is not given the project's own servers of tools; "" if it is.
+	// NoServers explains why it is not given the project's own servers of tools; "" if it is.
 	NoServers string
 	// Effort means that its reasoning effort can be set.
 	Effort bool
 	// Steered means that it reads messages during a turn.
 	Steered bool
-	// Cost and Tokens say when it reports its use.
+	// Cost and Tokens tell when it reports its use.
 	Cost, Tokens Telling
-	// Windows says that it reports the use of its account's limits, and
-	// ResetTime that it reports when a limit ends.
+	// Windows means that it reports the use of its account's limits; ResetTime means that
+	// it reports when a limit ends.
 	Windows, ResetTime bool
-	// NeedsTools says that it does not begin a session without ralph's tools.
+	// NeedsTools means that it does not begin a session without ralph's tools.
 	NeedsTools bool
 	// ErrorWord begins the text in the place of its model when the service fails; "" if it reports errors as such.
 	ErrorWord string
-	// SilentRetry says that it retries without a word while its account is limited.
+	// SilentRetry means that it retries silently while its account is limited.
 	SilentRetry bool
 	// Escalates means that escalation_model names one of its models.
 	Escalates bool
 	// NoIdentity means that git does not know the user in the commands that it runs, so
 	// that ralph sets the name and address for commits.
 	NoIdentity bool
-	// EndsAlone says that it ends when its input is closed; others are interrupted.
+	// EndsAlone means that it ends when its input is closed; others are interrupted.
 	EndsAlone bool
 	// Host is the file name of its own helper program that its conversation needs.
 	Host string
@@ -70,8 +70,8 @@ type Profile struct {
 	Set       map[string]string
 	// Credentials are variables and files ("~/…"). It needs at least one.
 	Credentials []string
-	// AccountID is where to find the id of the account that it is logged in with: a JSON file
-	// below home and a member of it, as "~/file a.b".
+	// AccountID is the location of its account's id: a JSON file below home and a member of
+	// it, as "~/file a.b".
 	AccountID string
 	// Home lists its own folders, as "~/…"; HomeVariable names a variable for another location, with an optional
 	// path below it: "VARIABLE/path". It may write there. If Data is set, with globs of files and folders in Home,

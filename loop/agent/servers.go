@@ -102,7 +102,7 @@ func (s Server) Expand(environ []string) Server {
 	return s
 }
 
-// Entry returns the server as a file of settings has it.
+// Entry returns the server in the form of a settings file.
 func (s Server) Entry() map[string]any {
 	entry := map[string]any{"type": s.Type}
 	if s.Type != "stdio" {

@@ -56,7 +56,7 @@ const (
 	NoTurn    Closed = ""          // none has ended
 	Completed Closed = "completed" // by itself
 	Failed    Closed = "failed"    // with an error
-	Limited   Closed = "limited"   // at a limit of the agent's own
+	Limited   Closed = "limited"   // at the agent's own limit
 	Aborted   Closed = "aborted"   // somebody interrupted it
 )
 
@@ -117,18 +117,18 @@ type end struct {
 	name    string
 	last    string       // the last line of its standard error
 	failure *Failure     // its error, or the service's; nil for none
-	class   ralph.Ending // of that; "" if it tells of none
+	class   ralph.Ending // of that; "" if it has none
 }
 
 // closed reports whether its last turn ended so.
 func (e *end) closed(how Closed) bool { return e.Last == how && !e.Open }
 
-// as returns a verdict whose reason has these parts.
+// as returns a verdict with a reason made of these parts.
 func (e *end) as(ending ralph.Ending, parts ...string) Verdict {
 	return Verdict{Ending: ending, Reason: Sentence(parts...)}
 }
 
-// said returns the verdict that the service's error tells of.
+// said returns the verdict for the service's error.
 func (e *end) said() Verdict {
 	v := e.as(e.class, readable(e.failure.Text))
 	if v.Reason == "" {
@@ -165,7 +165,8 @@ func (e *end) byRalph() (v Verdict, ok bool) {
 func (e *end) byService() (v Verdict, ok bool) {
 	switch {
 	case e.failure != nil && e.class == "" && ofContent.MatchString(e.failure.Text):
-		// Another session, agent or account meets the same task: it is the task's end, and others go on.
+		// Another session, agent or account would have the same problem: the task ends, and others
+		// continue.
 		return e.as(ralph.Finished, "the service refuses the task's content", readable(e.failure.Text)), true
 	case e.class != "":
 		return e.said(), true
@@ -236,7 +237,7 @@ type class struct {
 	codes    string
 	statuses []int
 	words    *regexp.Regexp
-	within   []int // statuses with which the words say more than the status; 0 is none
+	within   []int // statuses for which the words are more precise; 0 is none
 }
 
 // classes has the sharper ones first: no credit is often called a limit, and a prompt that is too long an error.
@@ -252,7 +253,7 @@ var classes = []class{
 		[]int{0, 400, 429},
 	},
 	{
-		ralph.NoWork, // the model is unknown, which people have to mend
+		ralph.NoWork, // the model is unknown, which people have to fix
 		"modelnotfound notfounderror",
 		nil,
 		regexp.MustCompile(`(?i)\bmodels?\b.{0,80}(not (be )?(found|exist|supported|available)|unknown)|selected model|` +
@@ -307,11 +308,12 @@ var classes = []class{
 	},
 }
 
-// sharp is how many of the first classes say more than a limit or an error of the server that came with them.
+// sharp is the number of first classes that are more precise than a limit or a server error that
+// came with them.
 const sharp = 3
 
-// Class returns the ending that an agent's error tells of; "" if it tells of none. A code says more than
-// a status, and that more than words.
+// Class returns the ending for an agent's error; "" if it has none. A code is more precise than a
+// status, and a status more than words.
 func Class(f Failure) ralph.Ending {
 	if ofFiles.MatchString(f.Text) {
 		return "" // this class is about the machine, with any code
@@ -319,7 +321,7 @@ func Class(f Failure) ralph.Ending {
 	in := inside(f.Text)
 	codes := append([]string{letters(f.Code)}, in.codes...)
 	status := in.status
-	if f.Status >= 400 { // an answer may begin well, and tell of an error in the middle
+	if f.Status >= 400 { // an answer may begin well, and report an error later
 		status = f.Status
 	}
 	coded := slices.IndexFunc(classes, func(c class) bool {
@@ -413,7 +415,7 @@ func inside(said string) (i inner) {
 	return i
 }
 
-// readable returns the message for people in an API's answer, if a text is one as a whole.
+// readable returns the message for people in an API's answer, if the complete text is one.
 func readable(said string) string {
 	var body struct {
 		Error struct {

@@ -24,7 +24,7 @@ type Outcome struct {
 	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed there, at most [MaxWrote]
 }
 
-// MaxWrote is how many protected files that commands changed are named.
+// MaxWrote is the maximum number of protected files, changed by commands, that are named.
 const MaxWrote = 100
 
 // Rewritten returns the protected files that commands changed, at most [MaxWrote].
@@ -45,7 +45,7 @@ type Verifier struct {
 	Key       string               // of results on the commit, see [workspace.Pool.ResultKey]
 	State     string               // the folder for ralph's own files
 	Busy      func(time.Duration)  // called with the maximum time of the next step; may be nil
-	Slow      func(command string) // is told of a command outside of sessions that runs longer than a second
+	Slow      func(command string) // called with a command outside of sessions that runs longer than a second
 }
 
 // takes announces how long the next step may take.
@@ -124,7 +124,7 @@ func knows(outcomes []Outcome, command string) bool {
 	return slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Check.Command == command })
 }
 
-// ErrUnknown says that a command has no result yet for a state.
+// ErrUnknown means that a command has no result yet for a state.
 var ErrUnknown = errors.New("the command has not been run on this state")
 
 // suite runs commands, or reuses their results. If anew is set, earlier failures are not reused. The commands before one

@@ -71,7 +71,7 @@ func (c *Checker) Verify(ctx context.Context, commit string, commands []string) 
 // errFilled stops commands that fill the disk.
 var errFilled = errors.New("was stopped: its files grew beyond workspace.max_size, or filled the disk")
 
-// lookTime is how often a check workspace is looked at.
+// lookTime is the interval at which a check workspace is examined.
 const lookTime = time.Second
 
 // watched stops commands once their workspace takes too much of the disk. ended ends the watch, and reports whether

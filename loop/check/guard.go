@@ -13,7 +13,7 @@ import (
 // A Guard knows the files of a project that need a person's approval if a session changed them: files that
 // configure runs, and files that steer agents.
 type Guard struct {
-	Configuration []string // files by which runs are configured, relative to the root
+	Configuration []string // files that configure runs, relative to the root
 	Steering      []string // globs of files that steer agents; files imported by these count, too
 	Own           []string // globs of agents' own data among them, which is not guarded
 	More          []string // globs of further files, and after "!" of unguarded ones

@@ -68,10 +68,10 @@ module.exports = class extends Spec {
 };
 `
 
-// own matches test scripts with a reporter of their own.
+// own matches test scripts with their own reporter.
 var own = regexp.MustCompile(`reporter| -R\b|--json|--outputFile|--watch`)
 
-// maxManifest is up to which size a package.json is read, in bytes.
+// maxManifest is the maximum size of a package.json that is read, in bytes.
 const maxManifest = 1 << 20
 
 // named returns a command that runs like the given one in dir and also reports its tests by name, and the report's file

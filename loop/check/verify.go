@@ -37,7 +37,7 @@ type Rules struct {
 	Tests       []string                  // globs of test files, "auto" for the conventions
 	Guard       Guard                     // further files that people decide on
 	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
-	Withheld    []ralph.Cause             // kept from them by the sandbox, though the machine may have it
+	Withheld    []ralph.Cause             // withheld from them by the sandbox, though the machine may have it
 }
 
 // The values of [Rules.Proof]: when the tests of a change also run on the former code.
@@ -232,7 +232,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 // searched for a cause, besides its end.
 const causeHead = 64 << 10
 
-// cause returns the cause of a failed command if the sandbox is behind it.
+// cause returns the cause of a failed command if the sandbox is the reason.
 func (r Rules) cause(log *os.File, begin int64, tail string) (ralph.Cause, error) {
 	if len(r.Withheld) == 0 {
 		return "", nil

@@ -276,7 +276,7 @@ func pyDependencies(text string) map[string]string {
 	return all
 }
 
-// pep508 adds a dependency as pip has it.
+// pep508 adds a dependency in pip's form.
 func pep508(all map[string]string, line string) {
 	m := pyName.FindStringSubmatch(line)
 	if m != nil && !strings.HasPrefix(m[3], "+") && !strings.HasPrefix(m[3], ":") {
@@ -481,7 +481,7 @@ func buildsOf(text []byte) map[string]bool {
 }
 
 var (
-	// lockSource matches a source in a lock file, index those of public registries.
+	// lockSource matches a source in a lock file; index matches the public registries.
 	lockSource = regexp.MustCompile(`(?i)(?:[a-z+]+://|\bgit@|\b(?:github|gitlab|bitbucket|gist):)[^\s"'<>,{}()#?]+`)
 	index      = regexp.MustCompile(`^(?:[a-z]+\+)?https://(?:registry\.(?:npmjs\.org|yarnpkg\.com)|pypi\.org|` +
 		`files\.pythonhosted\.org|(?:index\.|static\.)?crates\.io|github\.com/rust-lang/crates\.io-index|rubygems\.org|` +

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// deepest is how far scripts are followed that run scripts.
+// deepest is the maximum depth of scripts that run scripts.
 const deepest = 3
 
 // sourcing finds the files that shell scripts source.

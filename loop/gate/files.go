@@ -68,7 +68,7 @@ var settings = []string{
 	"**/{buildSrc,.mvn,.config}/**",
 }
 
-// ordinary files begin with a dot or are named like a setting, and decide on no test.
+// ordinary files begin with a dot or have a setting's name, and decide on no test.
 var ordinary = []string{
 	"**/.{git*,mailmap,editorconfig,prettier*,dockerignore,npmignore,keep,nojekyll,DS_Store,browserslistrc,vscodeignore}",
 	"**/.{env.example,env.sample,nvmrc,node-version,python-version,ruby-version,tool-versions,mcp.json,swcrc,htaccess}",
@@ -78,7 +78,7 @@ var ordinary = []string{
 // likeSetting matches the names of settings. Those with a known reader are in [settings].
 var likeSetting = either(`(?i)(?:^|/)(?:\.[^/]+|[\w-]+(?:rc|\.config|\.conf)\.(?:[cm]?[jt]s|json5?|ya?ml|toml))$`)
 
-// seemsSetting reports whether a file that is new, or that begins with a dot, is named as settings are.
+// seemsSetting reports whether a file that is new, or that begins with a dot, has a setting's name.
 func seemsSetting(f File) bool {
 	dot := strings.HasPrefix(path.Base(f.Path), ".") && path.Base(f.Path) != ".env"
 	return (f.Was == nil || dot) && likeSetting.MatchString(f.Path) && !Matches(ordinary, f.Path)
@@ -116,8 +116,8 @@ func Matches(patterns []string, file string) bool {
 // fold returns a text without a difference of case.
 func fold(text string) string { return strings.ToLower(text) }
 
-// A File is a file that differs between the target and the candidate. Its contents are nil where
-// there is none.
+// A File is a file that differs between the target and the candidate. Its contents are nil if it
+// does not exist.
 type File struct {
 	Path    string // relative to the project
 	Was, Is []byte // on the target, in the candidate
@@ -129,7 +129,7 @@ type Changed struct {
 	Kind Kind
 	Code bool // a command runs it, but nothing else marks it as a check: it may be the code under test
 	// For a file that decides only in parts: the candidate's with the target's parts, and the target's with the
-	// candidate's. Nil means that the whole file does.
+	// candidate's. Nil means that the whole file decides.
 	Old, New []byte
 }
 
@@ -289,7 +289,7 @@ var runnersSettings = slices.Concat(
 	variants("vitest.config", "js", "ts", "mjs", "mts"), variants("vite.config", "js", "ts", "mjs", "mts"),
 	variants("playwright.config", "js", "ts"))
 
-// loadingFiles returns the texts of [runnersSettings], as far as they decide on tests.
+// loadingFiles returns the parts of [runnersSettings] texts that decide on tests.
 func loadingFiles(read func(name string) []byte) (texts [][]byte) {
 	for _, name := range runnersSettings {
 		text := read(name)

@@ -29,8 +29,8 @@ func (r *Run) status(test string) testresult.Status {
 // passed reports whether the command names a test as passed.
 func (r *Run) passed(test string) bool { return r.status(test) == testresult.Passed }
 
-// counted reports whether both runs passed and count tests in text, the later one no fewer. Then a test that the later
-// one does not name has run all the same.
+// counted reports whether both runs passed and count tests in text, the later one no fewer. Then a test that the
+// later run does not name has run nevertheless.
 func counted(was, now *Run) bool {
 	return was != nil && now != nil && was.Passed && now.Passed && testresult.AsMany(was.Tests, now.Tests)
 }
@@ -81,7 +81,7 @@ func (r *Run) count() int {
 	return r.names()
 }
 
-// names returns how many tests are named as passed.
+// names returns the number of tests that are named as passed.
 func (r *Run) names() (n int) {
 	for _, s := range r.Tests.Tests {
 		if s == testresult.Passed {
@@ -91,7 +91,7 @@ func (r *Run) names() (n int) {
 	return n
 }
 
-// Results are everything that a judgement depends on. The runs are of the same commands.
+// Results are all facts for a judgement. The runs are of the same commands.
 type Results struct {
 	Files  []Changed // the gate files that differ between target and candidate
 	Target []Run     // the target
@@ -341,7 +341,7 @@ func shown(files []string) string {
 	return strings.Join(files, ", ")
 }
 
-// vanished returns the test files that are removed and of whose lines no file that is added has half.
+// vanished returns the removed test files of which no added file has half of the lines.
 func vanished(files []Changed) (list []string) {
 	has := map[string]bool{}
 	for _, f := range files {

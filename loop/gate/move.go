@@ -51,7 +51,7 @@ type link struct {
 	line   string
 	around string // the line without its target
 	target string
-	from   string // the file that has it
+	from   string // its file
 }
 
 // linkOf reads a line of a file; ok is false if it is not such a line.
@@ -68,7 +68,7 @@ func linkOf(file, line string) (r link, ok bool) {
 // A body is a file's lines without blank ones. References between other lines may be in any order.
 type body struct {
 	lines []string // others
-	refs  [][]link // before each of the lines, and behind the last one
+	refs  [][]link // before each of the lines, and after the last one
 }
 
 func bodyOf(file string, content []byte) body {
@@ -224,7 +224,7 @@ func (m moves) hidden(names []string) bool {
 	return false
 }
 
-// whole reports whether the package of a file of Go is moved as a whole, into a folder that had none.
+// whole reports whether the complete package of a Go file is moved into a folder that had none.
 func (m moves) whole(was, is string, names []string) bool {
 	return !slices.ContainsFunc(names, func(n string) bool {
 		return path.Ext(n) == ".go" && m[n] == "" && (path.Dir(n) == path.Dir(was) || path.Dir(n) == path.Dir(is))

@@ -61,7 +61,7 @@ func partsOf(name string) func(name string, commands []string) part {
 	return nil
 }
 
-// keys tells a JSON object's keys apart.
+// keys separates a JSON object's keys.
 func keys(names ...string) func(string, []string) part {
 	read := func(text []byte) map[string]json.RawMessage {
 		var all map[string]json.RawMessage
@@ -113,7 +113,7 @@ func keys(names ...string) func(string, []string) part {
 // section matches the heading of a section in TOML and in files of settings.
 var section = regexp.MustCompile(`^\s*\[+\s*([^\[\]]+?)\s*\]+\s*(#.*)?$`)
 
-// sections tells sections apart by their names, and keys in all other sections.
+// sections separates sections by their names, and keys in all other sections.
 func sections(names, keys string) func(string, []string) part {
 	name := regexp.MustCompile(names)
 	key := regexp.MustCompile(`^\b$`)
@@ -206,7 +206,7 @@ func without(pattern string) func(string, []string) part {
 	}
 }
 
-// mentions tells apart the lines that a pattern matches.
+// mentions separates the lines that a pattern matches.
 func mentions(pattern string) func(string, []string) part {
 	word := regexp.MustCompile(pattern)
 	return func(string, []string) part {
@@ -225,7 +225,7 @@ func mentions(pattern string) func(string, []string) part {
 // testOnly matches an attribute of items compiled only for tests, with the rest of its line.
 var testOnly = regexp.MustCompile(`^\s*#\[(?:cfg\((?:test|all\(test\b[^\]]*\))\)|(?:\w+::)?test(?:\([^\]]*\))?)\](.*)`)
 
-// rust tells apart the modules that are only compiled for tests. As rustfmt has it, a module ends with a brace in
+// rust separates the modules that are only compiled for tests. In rustfmt's format, a module ends with a brace in
 // the column of its beginning.
 func rust(string, []string) part {
 	split := func(text []byte) (decides, rest string) {

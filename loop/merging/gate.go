@@ -38,7 +38,7 @@ type examination struct {
 	*Merger
 	change   ralph.Change
 	on       Built
-	tip      string // of the target
+	tip      string // commit of the target
 	task     ralph.Task
 	commands check.Commands
 	rules    gate.Rules

@@ -16,7 +16,7 @@ import (
 // The zero Links has none.
 type Links struct {
 	remote    lookout
-	restacked string // the target and the newest change for which [Merger.restack] has looked
+	restacked string // the target and the newest change at [Merger.restack]'s last look
 
 	mu   sync.Mutex
 	made map[linkKey]Link
@@ -43,7 +43,7 @@ type Link struct {
 	Tree   string // of the merge
 }
 
-// A Stack is changes merged onto a target, one upon the other.
+// A Stack is changes merged onto a target, one after the other.
 type Stack struct {
 	Target    Target
 	Of        []int64 // the changes that it was made of
@@ -52,7 +52,7 @@ type Stack struct {
 	Left      *ralph.Change // the first change that conflicts with one below it; nil for none
 	Conflicts []string      // the files in which it does
 
-	Verified int    // how many of the links were verified together, with the result Refused
+	Verified int    // number of links that were verified together, with the result Refused
 	Commit   string // that was verified
 	Refused  string // why it was refused; "" if it passed
 }

@@ -28,7 +28,7 @@ import (
 // Rules configure how changes are merged.
 type Rules struct {
 	Into        string        // the target branch
-	Branch      bool          // each change becomes a branch of its own, and the target is not moved
+	Branch      bool          // each change becomes a separate branch, and the target is not moved
 	Pulls       bool          // with Branch: its branch is pushed, and a pull request decides; the target is the remote's
 	MaxOpen     int           // with Pulls: the number of waiting pull requests at which no task begins
 	Squash      bool          // a merge has one parent, the target's tip
@@ -146,7 +146,7 @@ func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 		case !errors.Is(err, ralph.ErrConflict) || refused >= mostRefused:
 			return Wait{}, stuck(err, step.Changes...)
 		default:
-			stack = nil // people may have withdrawn the change; the next look tells
+			stack = nil // people may have withdrawn the change; the next look will show it
 			refused++
 		}
 	}
@@ -213,7 +213,7 @@ func stuck(err error, changes ...ralph.Change) error {
 func (m *Merger) readQueue(ctx context.Context, stack *Stack, most int) (q Queue, state store.MergeQueue, err error) {
 	q = Queue{
 		Stack: stack, Most: most, Branch: m.Branch, Now: m.Store.Now(), Wait: m.Wait,
-		Single: m.Squash || m.Branch, // each squashed change needs a verified commit of its own
+		Single: m.Squash || m.Branch, // each squashed change needs its own verified commit
 	}
 	err = m.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if q.Line, err = tx.Line(); err != nil {

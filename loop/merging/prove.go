@@ -14,8 +14,8 @@ import (
 // proveAuto is the maximum time of a check for an automatic search for a proof.
 const proveAuto = time.Minute
 
-// prove runs the tests of merged changes on the code before them, too. It stops for the next merge, and goes on when
-// the queue rests again.
+// prove runs the tests of merged changes on the code before them, too. It stops for the next merge, and continues
+// when the queue is quiet again.
 func (m *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 	if m.Check.Proof == check.ProofOff || m.Check.Proof == "" {
 		return false, nil

@@ -21,7 +21,7 @@ import (
 // remoteRef is the ref for the remote's branch as it was last fetched.
 func (m *Merger) remoteRef() string { return "refs/ralph/remote/" + m.Into }
 
-// remote returns the remote, which is accessed from a folder of ralph's own.
+// remote returns the remote, which is accessed from ralph's own folder.
 func (m *Merger) remote(ctx context.Context) (*worktree.Remote, error) {
 	return m.Tree.Remote(ctx, m.Push, filepath.Join(m.State, "remote.git"), m.AfterEnv)
 }

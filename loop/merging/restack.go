@@ -63,7 +63,7 @@ func (m *Merger) restack(ctx context.Context) error {
 		return nil
 	}
 	var left []string
-	for _, c := range slices.Backward(list) { // the oldest first: others may stand on it
+	for _, c := range slices.Backward(list) { // the oldest first: others may depend on it
 		why, err := m.rebuild(ctx, c, tip)
 		if err != nil {
 			return err

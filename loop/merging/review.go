@@ -23,7 +23,7 @@ func (m *Merger) Pull(ctx context.Context, c ralph.Change, branch string) (commi
 	return commit, tree, m.Tree.SetRef(ctx, c.Ref(), commit)
 }
 
-// fetchBranch sets a branch here to where it is on the remote; "" if the remote has none.
+// fetchBranch sets a local branch to its place on the remote; "" if the remote has none.
 func (m *Merger) fetchBranch(ctx context.Context, branch string) (commit string, err error) {
 	remote, err := m.remote(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ type Queue struct {
 	Line   []ralph.Change // changes being checked or queued, in the order of merging
 	Single bool           // each change is verified and merged by itself
 	Branch bool           // each gets its own branch: none is merged onto another
-	Most   int            // how many changes to merge together at most; 0 for all
+	Most   int            // maximum number of changes to merge together; 0 for all
 	Paused string         // why nothing is merged; "" if merging is not paused
 	Waits  bool           // a remote is not tried for a while
 	Alone  int64          // the task that must be merged before any other; 0 for none
@@ -157,7 +157,7 @@ func (q Queue) free() (n int, wait time.Duration) {
 	if checking < 0 || q.Branch {
 		return len(q.Stack.Links), 0
 	}
-	var since time.Time // when the first of those behind it has passed
+	var since time.Time // when the first link after it passed
 	for _, l := range q.Stack.Links {
 		at := slices.IndexFunc(q.Line, func(c ralph.Change) bool { return c.ID == l.Change.ID })
 		if at < checking {

@@ -263,7 +263,7 @@ func (m *Merger) describe(ctx context.Context, list []ralph.Change, point string
 	return nil
 }
 
-// ErrUnsigned says that a commit cannot be signed until a person unlocks the key.
+// ErrUnsigned means that a commit cannot be signed until a person unlocks the key.
 var ErrUnsigned = errors.New("cannot be signed")
 
 // signed makes a copy of a commit, on onto, with the person's signature. The error wraps
@@ -370,8 +370,8 @@ func (m *Merger) complete(ctx context.Context, list []ralph.Change) error {
 }
 
 // Missing returns the changes of completed tasks that are no longer where they were merged,
-// in the target or on a branch of their own. Branches that were pushed are not
-// checked: the remote has them, and a squashed pull request contains no such commit.
+// in the target or on a separate branch. It does not check pushed branches: the remote has
+// them, and a squashed pull request contains no such commit.
 func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error) {
 	list, err := store.Read(ctx, m.Store, (*store.Tx).Merged)
 	if err != nil {
@@ -400,7 +400,7 @@ func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	return m.missing(ctx, list)
 }
 
-// missing is [Merger.Missing] for some changes, the newest first, as far as is known here.
+// missing is [Merger.Missing] for some changes, the newest first, as far as this machine knows.
 func (m *Merger) missing(ctx context.Context, list []ralph.Change) (missing []ralph.Change, err error) {
 	if len(list) == 0 || m.Branch && m.Push != "" {
 		return nil, nil
@@ -439,7 +439,7 @@ func (m *Merger) missing(ctx context.Context, list []ralph.Change) (missing []ra
 	return slices.DeleteFunc(slices.Clone(list), func(c ralph.Change) bool { return there[c.To] || kept[c.TaskID] }), nil
 }
 
-// tips returns where the target stands: here, in ralph's ref and on the remote.
+// tips returns the places of the target: here, in ralph's ref and on the remote.
 func (m *Merger) tips(ctx context.Context) (tips []string, err error) {
 	for _, ref := range []string{branchRef(m.Into), PointRef(m.Into), m.remoteRef()} {
 		tip, err := m.Tree.Ref(ctx, ref)
@@ -542,7 +542,7 @@ func (m *Merger) CaughtUp(ctx context.Context) error {
 	return m.Store.Tx(ctx, func(tx *store.Tx) error {
 		q, err := tx.MergeQueue()
 		if err != nil || q.Behind == "" {
-			return err // a run has moved it meanwhile
+			return err // a run has just moved it
 		}
 		if at.Reason == "" {
 			at.TargetBehind = ralph.TargetBehind{}
@@ -591,10 +591,11 @@ func (m *Merger) tryFollow(ctx context.Context) (behind ralph.TargetBehind, err 
 	return at.TargetBehind, err
 }
 
-// A lag compares people's branch with the commit point. Its reason is "" if it has all of it, or can be moved.
+// A lag compares people's branch with the commit point. Its reason is "" if the branch has all of
+// it, or can be moved.
 type lag struct {
 	ralph.TargetBehind
-	forward bool   // it can be fast-forwarded to the commit, as far as commits tell
+	forward bool   // it can be fast-forwarded to the commit, judging by commits
 	local   string // the commit at which it is
 	in      []worktree.Checkout
 }
@@ -749,8 +750,8 @@ func slug(title string) string {
 // maxSlug keeps branch names short.
 const maxSlug = 50
 
-// branchOf returns the name of the branch for a change. An undo and the next try after a closed pull request get a
-// branch of their own, as no push is forced.
+// branchOf returns the name of the branch for a change. An undo and the next try after a closed pull request get
+// new branches, because no push is forced.
 func (m *Merger) branchOf(ctx context.Context, c ralph.Change) (name string, err error) {
 	return name, m.Store.View(ctx, func(tx *store.Tx) error {
 		t, err := tx.Task(c.TaskID)

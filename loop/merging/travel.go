@@ -9,10 +9,11 @@ import (
 	"ralph/store"
 )
 
-// Travels reports whether changes go through the remote, since other machines may merge them and go on from them.
+// Travels reports whether changes go through the remote, because other machines may merge them and
+// continue from them.
 func (m *Merger) Travels() bool { return m.Store.Shared() && m.Push != "" && !m.Branch }
 
-// HandOver puts a session's change on the remote, where the machines find it that work on the same queue.
+// HandOver puts a session's change on the remote, where the other machines of the queue find it.
 func (m *Merger) HandOver(ctx context.Context, c ralph.Change) error {
 	if !m.Travels() {
 		return nil

@@ -54,8 +54,8 @@ type experiment struct {
 	late     bool
 }
 
-// tries has the candidate's code pass the target's tests with other expectations: a test that passes all the same
-// does not look at it.
+// tries runs the target's tests with other expectations on the candidate's code: a test that still passes does
+// not examine it.
 func (e *examination) tries(ctx context.Context) (err error) {
 	e.fewer()
 	if e.found.Refused != "" || len(e.pairs) == 0 {
@@ -264,7 +264,7 @@ func (x *experiment) all(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	if x.results.Moved { // tests do not load where they were
+	if x.results.Moved { // tests do not load in their old place
 		return nil
 	}
 	if trial.Missing(first.Target, first.Candidate) && x.clash() {

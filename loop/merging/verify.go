@@ -24,12 +24,12 @@ type Attempt struct {
 // A Built is a commit that merges a change, and the result of its verification.
 type Built struct {
 	Target    Target
-	Onto      string // the commit onto which the change is merged: the target's tip, or the change ahead in the line
+	Onto      string // the commit that the change is merged onto: the target's tip, or the change ahead in the line
 	Commit    string // the merge; "" if the change conflicts with the target
 	Tree      string
 	Conflicts []string      // the conflicting files
 	Refused   string        // why it was refused; "" if it passed
-	Rewritten []ralph.Touch // protected files that the commands changed, for which it is refused
+	Rewritten []ralph.Touch // protected files that the commands changed, the reason for its refusal
 }
 
 // Own returns the commit of the change alone, merged onto a target that contains all changes ahead
@@ -84,7 +84,7 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 		return a, false, err
 	}
 	at := standing{}
-	if on.Gone != "" { // not the session's fault: the queue tells people
+	if on.Gone != "" { // not the session's fault: the queue reports it to people
 		if t.passed != nil {
 			return *t.passed, true, nil
 		}
@@ -150,7 +150,7 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	return *t.tried[alone.tree()], true, nil
 }
 
-// refused returns the attempt by which the candidate was refused; nil if it was not.
+// refused returns the attempt that refused the candidate; nil if it was not refused.
 func (t *trying) refused(s *Stack) *Attempt {
 	if s.has(t.change) {
 		if a := t.tried[s.tree()]; a != nil && a.Refused != "" {
@@ -233,12 +233,12 @@ func (t *trying) conflicts(ctx context.Context, trial Trial, both, alone *Stack)
 	}
 }
 
-// Rejoin gives a place in the line again to a change that has passed on a target, and left the line for its review. The
-// attempt has a conflict instead if it cannot be merged with work merged meanwhile.
+// Rejoin puts a change back into the line, after it has passed on a target and left the line for its review. The
+// attempt has a conflict instead if it cannot be merged with newly merged work.
 func (m *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a Attempt, err error) {
 	on, err := m.target(ctx)
 	if err != nil || on.Gone != "" {
-		return a, err // the queue tells people
+		return a, err // the queue reports it to people
 	}
 	if on != passed {
 		s, err := m.stack(ctx, []ralph.Change{c}, on)

@@ -18,8 +18,8 @@ func Since(run, now time.Time) store.Since {
 	return store.Since{Run: run, Day: day, Month: day.AddDate(0, 0, 1-day.Day())}
 }
 
-// Allowance returns the budget of the next session: its own limit, or its share of the rest of the run and the day once
-// the sessions in progress have spent all that they may. Beside others, a session does not begin with less than the
+// Allowance returns the budget of the next session: its own limit, or its share of the rest of the run and the day
+// once the sessions in progress have spent their maximum. Beside others, a session does not begin with less than the
 // minimum; why then gives the reason.
 func Allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why string) {
 	left, _ := Left(l, s)

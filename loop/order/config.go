@@ -35,7 +35,7 @@ type Config struct {
 	Attended  bool   // a person answers the questions of sessions that plan while they wait
 }
 
-// Width returns how many sessions may work at once.
+// Width returns the maximum number of sessions at once.
 func (c *Config) Width() int { return max(c.Parallel, 1) }
 
 // Project returns the project's name.
@@ -64,7 +64,7 @@ func (c *Config) limits() Limits {
 // Seconds returns s seconds.
 func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Models say which model a session uses.
+// Models determine the model of a session.
 type Models struct {
 	Flag       string // from `--model`; overrides every other
 	Config     string // from the configuration; the default

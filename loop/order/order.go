@@ -94,7 +94,7 @@ func (c *Config) Named(row ralph.Session) agent.Agent {
 	return c.Agent
 }
 
-// order reads the part of an order that is the same for everybody.
+// order reads the common part of all orders.
 func (c *Config) order(tx *store.Tx, t ralph.Task) (o Order, err error) {
 	o.Limits = c.limits()
 	if o.Verify, err = c.Check.Of(tx, t); err != nil {
@@ -107,8 +107,8 @@ func (c *Config) order(tx *store.Tx, t ralph.Task) (o Order, err error) {
 	return o, err
 }
 
-// firstPrompt returns a session's first prompt. It fails if that is too long, unless a person said to begin all the
-// same.
+// firstPrompt returns a session's first prompt. It fails if the prompt is too long, unless a person wanted to begin
+// nevertheless.
 func (c *Config) firstPrompt(tx *store.Tx, t ralph.Task, works agent.Agent, ws *prompt.Workspace) (string, error) {
 	if t.Role == ralph.RolePlan {
 		return c.planPrompt(tx, t, works)

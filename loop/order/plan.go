@@ -61,7 +61,7 @@ type Fit struct {
 	States    map[int64]string   // of the tasks of the feature
 	Waits     map[int64][]string // parts of these that wait for a person
 	Overtaken []string           // names of tasks of the plan whose counterparts have changed
-	Problems  []string           // why it cannot be proposed as it is
+	Problems  []string           // reasons against proposing it
 }
 
 // FitOf returns how a plan of a feature fits the present tasks.

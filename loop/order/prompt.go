@@ -64,7 +64,7 @@ func (c *Config) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
 	if err != nil || t.ClaimedBy == "" {
 		return d, err
 	}
-	// A new chat on the same claim continues where the last one stood.
+	// A new chat on the same claim continues from the end of the last one.
 	s, err := tx.Session(t.ClaimedBy)
 	if err != nil || s.Origin != ralph.FromHuman {
 		return d, err

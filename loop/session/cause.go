@@ -11,7 +11,7 @@ import (
 	"ralph/loop/order"
 )
 
-// A Cause says why a session was stopped early. It is the cause of its context's end.
+// A Cause is the reason why a session was stopped early. It is the cause of its context's end.
 type Cause string
 
 // The causes. A new one needs a row in the table below.
@@ -28,7 +28,7 @@ const (
 )
 
 // causes has, for each cause, the session's ending and its reason in words, with the limit
-// if there is one. Whether the ending counts as an attempt is for signals.Decide to say.
+// if there is one. signals.Decide decides whether the ending counts as an attempt.
 var causes = map[Cause]struct {
 	ending ralph.Ending
 	words  string

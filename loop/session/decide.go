@@ -159,11 +159,11 @@ func (s *Session) take(r agent.Report) {
 	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD, oneTurn(s.Agent, s.Row.Model, s.Prompt), s.lasted())
 }
 
-// overshoot is how many USD an agent may plausibly spend beyond its limit,
-// with the request that reached the limit.
+// overshoot is the amount in USD that an agent may plausibly spend beyond its limit, with
+// the request that reached the limit.
 const overshoot = 20
 
-// lasted returns for how many seconds the agent worked, as far as its transcript tells.
+// lasted returns the number of seconds that the agent worked, according to its transcript.
 func (s *Session) lasted() float64 {
 	end := s.Store.Now()
 	if info, err := os.Stat(filepath.Join(s.folder(), agent.TranscriptFile)); err == nil && s.reopened {
@@ -176,7 +176,7 @@ func (s *Session) lasted() float64 {
 const (
 	ownTokens    = 20_000
 	answerTokens = 1_000
-	// askSeconds is about how often an agent asks its model.
+	// askSeconds is the approximate time between an agent's requests to its model.
 	askSeconds = 10
 )
 

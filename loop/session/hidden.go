@@ -15,8 +15,8 @@ import (
 	"ralph/loop/workspace"
 )
 
-// hidden runs the checks that no session sees on a commit whose other checks have passed. Only their titles are told.
-// Target is the commit with which their trial compares; "" for none.
+// hidden runs the checks that no session sees on a commit whose other checks have passed. Only their titles are
+// reported. Target is the commit that their trial compares with; "" for none.
 func (s *Session) hidden(ctx context.Context, f *finding, target, commit string, round check.Round) error {
 	failed := func(c ralph.Check) bool { return !c.Passed }
 	if len(s.Verify.Hidden) == 0 || ctx.Err() != nil || slices.ContainsFunc(f.checks, failed) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// busyShare is the CPU share from which a session's processes count as
-// working. A process that only waits uses less.
+// busyShare is the CPU share from which a session's processes count as working. A waiting
+// process uses less.
 const busyShare = 0.01
 
 // idleness detects that a session has shown no sign of life for long.

@@ -10,7 +10,8 @@ import (
 	"ralph/store"
 )
 
-// ErrSettled says that a session was taken for lost and decided elsewhere, as when its machine was asleep or cut off.
+// ErrSettled means that a session was considered lost and decided elsewhere, for example because
+// its machine was asleep or cut off.
 var ErrSettled = errors.New("it was decided elsewhere meanwhile, as its run was taken for lost")
 
 // bookSettled explains why a session could not be decided. If another machine has decided on it, bookSettled keeps

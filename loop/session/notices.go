@@ -52,7 +52,7 @@ func (s *Session) pendingNotices(ctx context.Context) ([]notice, error) {
 		}
 	}
 	list := notices(e, touched, s.Merger.Name())
-	for _, l := range e.Merged { // if it touches those files later, the merge tells it
+	for _, l := range e.Merged { // if it touches those files later, the merge will report it
 		s.passedBy[mergedKey(l)] = true
 	}
 	list = slices.DeleteFunc(list, func(n notice) bool { return s.told[n.key] })

@@ -37,7 +37,7 @@ type finding struct {
 	moved     bool               // something has been merged since the session last saw the target
 	conflict  string             // why the candidate conflicts with merged work; "" if it does not
 	conflicts []string           // the conflicting files
-	marks     []string           // those of its files that still have conflict marks of ralph's
+	marks     []string           // of its files, those that still have conflict marks of ralph's
 	merged    []ralph.Check      // or the results of the commands on the merge
 	gateFrom  string             // target and merge of the evidence's gate; "" if there is none
 	gateTo    string
@@ -48,12 +48,12 @@ func (f *finding) missed(what string, err error) {
 	f.unseen = append(f.unseen, fmt.Sprintf("%s (%s)", what, Shortly(err)))
 }
 
-// An observation holds the facts about a session at its decision. An undetermined fact is a fact like any other: only a
-// database error keeps a session from being decided.
+// An observation holds the facts about a session at its decision. An undetermined fact is a fact like any other: only
+// a database error prevents the decision.
 type observation struct {
 	finding
 	blind     bool   // it is unknown whether anything was changed
-	unchecked string // why its done could not be checked; "" if it was, or there is none
+	unchecked string // reason why its done could not be checked; "" if it was, or there is none
 	stopped   string // the same, if a person or another machine is the reason
 }
 
@@ -171,7 +171,7 @@ func (s *Session) checkLate(ctx context.Context) (*finding, error) {
 	return f, err
 }
 
-// obeyHalt stops a check if a person has stopped the session. It is to be called again once the
+// obeyHalt stops a check if a person has stopped the session. It must be called again once the
 // channel is closed.
 func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (changed <-chan struct{}) {
 	changed = s.Store.Changed()

@@ -30,7 +30,7 @@ func (p Parts) Open(ctx context.Context, at *workspace.Workspace, start store.St
 	return s, nil
 }
 
-// scan notes the state in which the session's workspace is.
+// scan notes the state of the session's workspace.
 func (s *Session) scan(ctx context.Context) (err error) {
 	ws := s.Workspace
 	if lock, err := ws.Tree.Unlock(); err != nil {
@@ -64,7 +64,7 @@ func (s *Session) Claim(tx *store.Tx, t ralph.Task, o order.Order) (err error) {
 	}
 	s.start.Agent, s.start.Model, s.start.CostLimitUSD, s.start.Hashes = o.Name, o.Model, o.Limits.CostUSD, s.reference
 	row, err := tx.StartSession(s.start)
-	if err == nil { // else it may be tried again
+	if err == nil { // otherwise it may be tried again
 		s.Row = row
 	}
 	return err

@@ -105,7 +105,7 @@ func (p Parts) openClaim(ctx context.Context, task int64) (s *Session, unlock fu
 	return s, unlock, err
 }
 
-// failing says why a completion is refused.
+// failing explains why a completion is refused.
 func failing(f *finding, refusal signals.Refusal) string {
 	var b strings.Builder
 	b.WriteString("ralph checked the work, and it does not hold; the task stays claimed. " +

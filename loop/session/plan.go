@@ -30,7 +30,7 @@ type planner struct {
 	done     string                 // its summary; "" if the plan is not complete
 	results  map[string]ralph.Check // results of commands, which run only once
 	reminded bool
-	heard    int64 // the last comment for which the conversation was continued
+	heard    int64 // the last comment that the conversation was continued for
 }
 
 // newPlanner returns the planner of a session, with the plan of earlier ones.
@@ -152,7 +152,7 @@ func (p *planner) told(f order.Fit) string {
 	return strings.TrimSpace(said)
 }
 
-// open counts the session's questions that nobody has answered.
+// open counts the session's unanswered questions.
 func (p *planner) open(ctx context.Context) (n int, err error) {
 	said, err := store.Read(ctx, p.s.Store, func(tx *store.Tx) ([]signals.Said, error) {
 		return tx.SessionSignals(p.s.Row.ID)
@@ -262,7 +262,7 @@ func (p *planner) answered(ctx context.Context) error {
 }
 
 // redFirst runs the commands of the plan's tasks once, on the commit that the plan was made for, and marks the tasks.
-// It returns the commands that the planner has to mend, in words; "" for none.
+// It returns the commands that the planner has to fix, in words; "" for none.
 func (p *planner) redFirst(ctx context.Context) (said string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -296,7 +296,7 @@ func (p *planner) redFirst(ctx context.Context) (said string, err error) {
 	return said, p.save(ctx)
 }
 
-// run runs the commands that were not run yet where checks are run, on the commit on which the session began.
+// run runs the new commands in a check workspace, on the commit that the session began with.
 func (p *planner) run(ctx context.Context, commands []string) error {
 	s := p.s
 	defer s.checking("")

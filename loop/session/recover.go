@@ -69,7 +69,7 @@ func (p Parts) reopen(ctx context.Context, at Place, row ralph.Session) (*Sessio
 	})
 }
 
-// Lease is how long a worker's claim lasts after its last call (decision 13).
+// Lease is the duration of a worker's claim after its last call (decision 13).
 const Lease = 30 * time.Minute
 
 // Lapse decides on a claim whose lease has expired. Its task goes back to the queue,
@@ -97,7 +97,7 @@ func (p Parts) Lapse(ctx context.Context, at Place, row ralph.Session) error {
 	if err == nil {
 		_, err = s.Decide(ctx, Ended(how, why))
 	}
-	if errors.Is(err, ralph.ErrConflict) { // its worker has called meanwhile
+	if errors.Is(err, ralph.ErrConflict) { // its worker has just called
 		err = nil
 	}
 	return errors.Join(err, unlock())

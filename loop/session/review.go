@@ -29,7 +29,7 @@ type Reviewed struct {
 	Report agent.Report
 }
 
-// reviewWait is how long a review waits for money that other sessions in progress may spend.
+// reviewWait is the time that a review waits for money that other sessions in progress may spend.
 const reviewWait = 10 * time.Minute
 
 // reviewTries is the number of conversations that a reviewer gets to review a change.
@@ -74,7 +74,7 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 	switch {
 	case len(r.reviewers) == 0 && !r.asks:
 		return nil
-	case signals.ObjectedTo(r.since): // its author was told, and has not said since that it is mended
+	case signals.ObjectedTo(r.since): // its author was told, and has not reported a fix since
 		f.evidence.Reviews, f.evidence.Rounds = r.since, signals.Rounds(r.before)
 		return nil
 	}
@@ -92,8 +92,8 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 	return s.reviewInTurn(ctx, f, &r)
 }
 
-// asksAboutTests reports whether an agent is to say whether the task asks for its changed tests. Of a task that a
-// person took back, a person decides.
+// asksAboutTests reports whether an agent must tell whether the task requires its changed tests. If a person took
+// the task back, a person decides.
 func (s *Session) asksAboutTests(ctx context.Context, f *finding) (bool, error) {
 	if !s.Rules.Asks(f.evidence.Gate) {
 		return false, nil
@@ -193,7 +193,7 @@ func (s *Session) aboutChange(
 	}
 	var lines []ralph.FileDiff
 	for _, file := range files {
-		lines = append(lines, ralph.FileDiff{Path: file.Path}) // files without hunks count as a whole
+		lines = append(lines, ralph.FileDiff{Path: file.Path}) // files without hunks count completely
 	}
 	for _, d := range slices.Concat(patch.Split(first), patch.Split(rest)) {
 		at := slices.IndexFunc(lines, func(l ralph.FileDiff) bool { return tree.Below(l.Path) == d.Path })
@@ -437,7 +437,7 @@ func (d *desk) event(e agent.Event) {
 // looks reports whether a call reads or runs something.
 func looks(k agent.Kind) bool { return k == agent.Read || k == agent.Ran || k == agent.Asked }
 
-// closed reports whether the reviewer has said all that it is to say.
+// closed reports whether the reviewer has said everything required.
 func (d *desk) closed() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -476,7 +476,7 @@ func (d *desk) weigh(report agent.Report, r *ralph.Review) {
 	}
 }
 
-// model returns the model that the session's agent says that it uses; "" if it has not.
+// model returns the model that the session's agent reports; "" if it has not.
 func (s *Session) model() string {
 	if s.observer == nil {
 		return ""

@@ -34,7 +34,7 @@ func (s *Session) TurnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	return answer
 }
 
-// reply implements [Session.TurnEnded]; the error says why a done could not be checked now.
+// reply implements [Session.TurnEnded]; the error explains why a done could not be checked now.
 func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, error) {
 	closing, err := s.closing(ctx)
 	switch {

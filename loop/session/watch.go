@@ -90,7 +90,7 @@ func (s *Session) watch(
 		s.waitsForPermission(asked.Asks)
 		if asked.Request == ralph.ControlStop {
 			drain()
-		} else if stopping != nil { // people want the run to go on
+		} else if stopping != nil { // people want the run to continue
 			grace = nil
 		}
 		if cause, ok := requests[asked.Request]; ok {

@@ -15,7 +15,7 @@ import (
 // Replies to agents that do not work on the task itself, but review a change or plan.
 const (
 	replyReview      signals.Reply = "review"       // to object or to approve
-	replyReviewTests signals.Reply = "review-tests" // to say whether the task asks for the changed tests
+	replyReviewTests signals.Reply = "review-tests" // to tell whether the task requires the changed tests
 	replyReviewBoth  signals.Reply = "review-both"  // both
 	replyPlan        signals.Reply = "plan"         // to complete the plan or to ask
 )

@@ -20,7 +20,8 @@ import (
 )
 
 // candidate commits the present contents of the workspace. This commit is checked, merged or continued, even if the
-// workspace changes later. If git refuses the workspace's .git, the files count without it, and the finding says so.
+// workspace changes later. If git refuses the workspace's .git, the files count without it, and the finding reports
+// that.
 func (s *Session) candidate(ctx context.Context, f *finding) error {
 	ref, message := ralph.Change{SessionID: s.Row.ID}.Ref(), commitMessage(s, s.closed.Payload)
 	take := func() (err error) {
@@ -96,7 +97,7 @@ func (s *Session) checkAlone(ctx context.Context, f *finding, round check.Round)
 	return err
 }
 
-// verified runs commands on a commit, and those with refused results once more.
+// verified runs commands on a commit, and repeats those with refused results.
 func (s *Session) verified(
 	ctx context.Context, at *check.Checker, commit string, commands []string, compare func(check.Outcome) ralph.Check,
 ) ([]check.Outcome, error) {
@@ -260,7 +261,7 @@ func (s *Session) rescued(ctx context.Context) error {
 	return err
 }
 
-// handOverTime is how long a change is tried to be handed over.
+// handOverTime is the maximum time for handing a change over.
 const handOverTime = 30 * time.Second
 
 // handOver puts the session's change where other machines find it, before they are told of it. A done is not

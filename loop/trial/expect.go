@@ -40,7 +40,7 @@ func either(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(patterns, "|"))
 }
 
-// opposites maps each assertion to the one of the same form that asserts the opposite.
+// opposites maps each assertion to the opposite one of the same form.
 var opposites = func() map[string]string {
 	both := map[string]string{
 		"assertTrue": "assertFalse", "assertIn": "assertNotIn", "assertIsNone": "assertIsNotNone",
@@ -67,7 +67,7 @@ var opposites = func() map[string]string {
 			all[b] = a
 		}
 	}
-	delete(all, "equal") // equality has a literal, or its opposite says little
+	delete(all, "equal") // equality has a literal, or its opposite proves little
 	return all
 }()
 
@@ -191,7 +191,7 @@ func (r *reading) of(i int) string {
 	return r.is(i - 2)
 }
 
-// declared reports whether a name is declared, behind a keyword or a type.
+// declared reports whether a name is declared, after a keyword or a type.
 func (r *reading) declared(i int) bool {
 	before := r.is(i - 1)
 	return r.kind(i-1) == word && (declares.MatchString(before) ||
@@ -276,7 +276,7 @@ func (r *reading) assertion(i int) int {
 	case r.kind(at) != newline && r.bare():
 		end = r.line(at)
 		stop := end
-		for r.is(stop) == "," { // the line goes on
+		for r.is(stop) == "," { // the line continues
 			stop = r.line(stop + 1)
 		}
 		if r.blocks(at, stop) {
@@ -294,7 +294,7 @@ func (r *reading) assertion(i int) int {
 	return end
 }
 
-// chains reports whether the next token goes on with an assertion.
+// chains reports whether the next token continues with an assertion.
 func (r *reading) chains(i int) bool {
 	for r.kind(i) == newline && i < len(r.tokens) {
 		i++
@@ -355,7 +355,7 @@ func (r *reading) chained(e expectation, from, to int) expectation {
 	return e
 }
 
-// named reports whether an argument is a name, whose value may be changed where it stands.
+// named reports whether an argument is a name, whose value may be changed at its declaration.
 func (r *reading) named(s span) bool {
 	c := r.is(s.from)[:1]
 	return r.kind(s.from) == word && strings.ToLower(c) == c && len(r.literals(s.from, s.to, true, true)) == 0
@@ -398,7 +398,7 @@ func (r *reading) blocks(from, to int) bool {
 		case "function", "lambda", "do", "|", ";", "fn":
 			return true
 		case "=>":
-			if !r.bare() && r.l.name != "php" { // where it stands behind keys
+			if !r.bare() && r.l.name != "php" { // its place after keys
 				return true
 			}
 		}
@@ -498,7 +498,7 @@ func (r *reading) compared(name string, args []span) []span {
 	}
 	if len(args) > 2 && r.message(args[0]) && (r.pure(args[1]) || r.pure(args[2])) &&
 		(r.l.name == "java" || !r.message(args[len(args)-1])) {
-		args = args[1:] // the compared value stands behind its name
+		args = args[1:] // the compared value follows its name
 	}
 	if len(args) > 2 && (r.pure(args[0]) || r.pure(args[1])) {
 		args = args[:2]
@@ -581,7 +581,7 @@ func (r *reading) several(a span) bool {
 	return either && !names(span{begin, a.to})
 }
 
-// constants are words that stand for values.
+// constants are words for values.
 var constants = either(`^(?:[Tt]rue|[Ff]alse|None|nil|null|undefined|new|not|vec|String|from|to_string|array|` +
 	`Some|Ok|List|of|asList|Arrays|Err|b|u8|i32|i64|u32|u64|f64|usize|int|long|float|double|str|bool|const|BigInt|Set|` +
 	`Map|set|frozenset|dict|tuple|list|Decimal|Symbol|TRUE|FALSE|as_str|to_owned|to_vec|into)$`)
@@ -713,7 +713,7 @@ func (r *reading) template(t lexeme) {
 	}
 }
 
-// rows counts the rows between brackets, each between brackets of its own.
+// rows counts the bracketed rows between brackets.
 func (r *reading) rows(at int) (n int) {
 	if r.is(at) == "(" {
 		return 0

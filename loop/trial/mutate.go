@@ -65,10 +65,10 @@ const maxText = 1 << 20
 // Name returns the file's.
 func (e Expectations) Name() string { return e.name }
 
-// Rank returns a number by which files are ordered that a seed determines.
+// Rank returns a number for ordering files, determined by a seed.
 func (e Expectations) Rank(seed string) uint64 { return draws(seed+"\x00"+e.name, -1) }
 
-// Len returns how many expectations there are.
+// Len returns the number of expectations.
 func (e Expectations) Len() int { return len(e.list) }
 
 // Firm returns the number of expectations that name the expected value.

@@ -157,7 +157,7 @@ func (r *shellReading) fed(n *syntax.Stmt) {
 	}
 }
 
-// lines returns the lines between two places in a text by where they begin.
+// lines returns the lines that begin between two places in a text.
 func lines(src string, from, to int) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		if from < 0 || to > len(src) || from > to {
@@ -209,7 +209,7 @@ func (r *shellReading) compared(x, y syntax.Node, op string) {
 	r.keep(e)
 }
 
-// contrary maps operators to those of the opposite.
+// contrary maps operators to their opposites.
 var contrary = map[string]string{
 	"=": "!=", "==": "!=", "!=": "=", "-eq": "-ne", "-ne": "-eq", "-lt": "-ge", "-ge": "-lt", "-gt": "-le", "-le": "-gt",
 }
@@ -299,7 +299,8 @@ func (r *shellReading) call(n *syntax.CallExpr) (more bool) {
 	return r.helper(name, args)
 }
 
-// helper reads a command that compares a literal with a value that is computed; more reports whether it is none.
+// helper reads a command that compares a literal with a computed value; more reports whether it is
+// none.
 func (r *shellReading) helper(name string, args []*syntax.Word) (more bool) {
 	var e expectation
 	computes := false

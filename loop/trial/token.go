@@ -35,10 +35,10 @@ type language struct {
 	name    string
 	hash    bool   // # begins a comment
 	slashes bool   // // and /* begin one
-	quotes  string // that stand around texts
-	chars   bool   // ' stands around one character
+	quotes  string // quotes around texts
+	chars   bool   // ' encloses one character
 	regexp  bool   // / may begin a pattern
-	triple  bool   // three quotes stand around a text of several lines
+	triple  bool   // three quotes enclose a text of several lines
 }
 
 var clike = language{name: "c", slashes: true, quotes: `"`, chars: true, triple: true}
@@ -115,13 +115,13 @@ func scan(l *language, src string) []lexeme {
 	return s.tokens
 }
 
-// rest returns what is still to be read.
+// rest returns the unread part.
 func (s *scanner) rest() string { return s.src[min(s.at, len(s.src)):] }
 
 // has reports whether a text follows.
 func (s *scanner) has(t string) bool { return strings.HasPrefix(s.rest(), t) }
 
-// skip moves behind the next occurrence of a text, or to the end.
+// skip moves past the next occurrence of a text, or to the end.
 func (s *scanner) skip(t string) {
 	if i := strings.Index(s.rest(), t); i >= 0 {
 		s.at += i + len(t)
@@ -145,7 +145,7 @@ func (s *scanner) next() {
 		s.add(newline, from)
 	case unicode.IsSpace(r):
 		s.at += size
-	case s.has("\\\n"), s.has("\\\r\n"): // the line goes on
+	case s.has("\\\n"), s.has("\\\r\n"): // the line continues
 		s.skip("\n")
 	case s.comment():
 	case s.quoted():
@@ -178,7 +178,7 @@ func (s *scanner) next() {
 
 func isLetter(r rune) bool { return unicode.IsLetter(r) || r == '_' }
 
-// digitAt reports whether a digit stands at an offset.
+// digitAt reports whether there is a digit at an offset.
 func (s *scanner) digitAt(i int) bool {
 	return s.at+i < len(s.src) && s.src[s.at+i] >= '0' && s.src[s.at+i] <= '9'
 }
@@ -227,7 +227,7 @@ func (s *scanner) line() {
 	s.at = len(s.src)
 }
 
-// prefixes stand before the quotes of texts.
+// prefixes precede the quotes of texts.
 const prefixes = "rRbBuUfFL$@"
 
 // prefixed returns the possible place of the quote in a text that begins here.
@@ -338,7 +338,7 @@ func (s *scanner) character(from int) (ok bool) {
 	return true
 }
 
-// pattern reads a regular expression, where one can stand.
+// pattern reads a regular expression, where one is possible.
 func (s *scanner) pattern(from int) (ok bool) {
 	if n := len(s.tokens); n > 0 {
 		switch last := s.tokens[n-1]; last.kind {

@@ -105,8 +105,8 @@ func neutral(rounds []Round, command, name string) bool {
 	return fails > 0
 }
 
-// Missing reports whether a run names fewer tests than it did as they were: some mutants do not load together, or the
-// runner ends with the first test that fails.
+// Missing reports whether a run names fewer tests than with the unchanged tests: some mutants do not load together,
+// or the runner ends with the first test that fails.
 func Missing(was, now []gate.Run) bool {
 	for _, w := range was {
 		if n := find(now, w.Command); n != nil && len(tests(n)) < len(tests(&w)) {
@@ -175,7 +175,7 @@ func (e Expectations) states(base string, named []string) bool {
 	return slices.ContainsFunc(e.list, func(x expectation) bool { return x.options[0].at > at && x.options[0].at < end })
 }
 
-// place returns where a name stands in a text as a whole; -1 for nowhere.
+// place returns the place of a complete name in a text; -1 for nowhere.
 func place(text, name string) int {
 	for from := 0; name != ""; {
 		i := strings.Index(text[from:], name)

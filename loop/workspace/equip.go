@@ -43,7 +43,7 @@ func (p *Pool) given(ctx context.Context) (given, error) {
 	return p.Here.Tree.IgnoredOf(ctx, included)
 }
 
-// A SetupError says that a workspace's set-up failed.
+// A SetupError means that a workspace's set-up failed.
 type SetupError struct {
 	Command, Said string
 	Cause         ralph.Cause // the thing missing on this machine: set-up has the network

@@ -24,7 +24,7 @@ import (
 //
 // Names in the folder of a workspace, or of all workspaces:
 const (
-	Seen    = "seen"     // as which commands see a check workspace, whichever it is
+	Seen    = "seen"     // the path of any check workspace as commands see it
 	Dropped = "dropped"  // writes of a check, in a workspace's folder
 	Ground  = "ground"   // a link to the workspace's ground; for all workspaces, the folder of the grounds by their keys
 	Warm    = "warm"     // the verification's build output
@@ -76,7 +76,7 @@ func (w *Workspace) stand(ctx context.Context, commit string, given given) error
 	return w.give(given)
 }
 
-// onGround has the workspace stand on the ground for the checked out commit. differs is as for find.
+// onGround puts the workspace on the ground for the checked out commit. differs is as for find.
 func (w *Workspace) onGround(ctx context.Context, commit string, given given) (differs bool, err error) {
 	ground, differs, err := w.find(ctx, commit, given)
 	if err != nil {
@@ -85,8 +85,8 @@ func (w *Workspace) onGround(ctx context.Context, commit string, given given) (d
 	return differs, w.begin(ctx, ground)
 }
 
-// cold removes everything but the checked out commit and the person's files, and runs the set-up of the merged commit.
-// differs means that this commit needs a set-up of its own.
+// cold removes everything but the checked out commit and the person's files, and runs the set-up of the merged
+// commit. differs means that this commit needs another set-up.
 func (w *Workspace) cold(ctx context.Context, commit string, given given) (differs bool, err error) {
 	c := w.Clone
 	if err := w.clear(ctx); err != nil {
@@ -221,7 +221,7 @@ func (w *Workspace) groundFor(given given) string {
 	c := w.Clone
 	sum := sha256.New()
 	if err := w.addSetup(sum); err != nil {
-		fmt.Fprintf(sum, "%s\n", reason(err)) // the check that follows says so
+		fmt.Fprintf(sum, "%s\n", reason(err)) // the following check reports that
 	}
 	for _, name := range given {
 		if info, err := os.Stat(w.Here().Path(name)); err == nil {
@@ -332,7 +332,7 @@ func (w *Workspace) begin(ctx context.Context, ground string) error {
 	return w.drop()
 }
 
-// stepOff has the workspace use no ground any more.
+// stepOff takes the workspace off its ground.
 func (c *Clone) stepOff() error {
 	err := c.forget(Ground)
 	if c.standsOn != nil {

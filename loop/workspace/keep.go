@@ -63,7 +63,7 @@ func parseName(name string) (number int, checks, ok bool) {
 	return number, checks, err == nil && number > 0 && name == nameOf(number, checks)
 }
 
-// ErrNotFound says that a workspace does not exist.
+// ErrNotFound means that a workspace does not exist.
 var ErrNotFound = errors.New("there is no such workspace; `ralph workspace list` names them")
 
 // named takes an existing workspace.
@@ -104,7 +104,7 @@ func (p *Pool) Remove(ctx context.Context, name string) (err error) {
 	if err := w.rescue(ctx); err != nil {
 		return err
 	}
-	if err := w.Clone.forget(leftFile); err != nil { // files left by a kill from here on are nobody's work
+	if err := w.Clone.forget(leftFile); err != nil { // files from a later kill are nobody's work
 		return err
 	}
 	if err := w.Clone.discard(w.Clone.folder); err != nil {
@@ -155,8 +155,8 @@ func (p *Pool) Lost(ctx context.Context) (map[string]string, error) {
 // lostStamp is when work was found in a workspace, at the end of its ref's name.
 const lostStamp = "20060102T150405.000"
 
-// lostSince returns when the work of a ref was found; the zero Time if that is not known. ended tells when a session
-// has ended.
+// lostSince returns when the work of a ref was found; the zero Time if unknown. ended tells when a session has
+// ended.
 func lostSince(ref string, ended func(session string) (time.Time, error)) (time.Time, error) {
 	name := strings.TrimPrefix(ref, lostRefs)
 	if session, _, of := strings.Cut(name, "/"); of {

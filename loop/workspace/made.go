@@ -33,7 +33,7 @@ func (w *Workspace) commit(
 	}
 	bases := []string{c.Base}
 	if tip, err := c.git.Ref(ctx, "refs/heads/"+TipBranch); err == nil && tip != "" && tip != c.Base {
-		bases = append(bases, tip) // work merged meanwhile is not the session's
+		bases = append(bases, tip) // newly merged work is not the session's
 	}
 	if tree, debris, err = c.git.WithoutDebris(ctx, tree, c.git.Scratch(), keep, bases...); err != nil {
 		return made, nil, err

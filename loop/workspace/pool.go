@@ -57,7 +57,7 @@ type Pool struct {
 type Clone struct {
 	Number int // of the session, from 1
 	Checks bool
-	Base   string // the commit that work in the workspace is to be merged into
+	Base   string // the commit that work in the workspace will be merged into
 
 	pool   *Pool
 	folder string
@@ -77,7 +77,7 @@ const FirstWorker = 2*firstCheck + 1
 // FirstReview is the number of the first workspace for reviews: so much above the number of the reviewed one.
 const FirstReview = 2 * FirstWorker
 
-// ErrTaken says that a workspace is in use.
+// ErrTaken means that a workspace is in use.
 var ErrTaken = errors.New("the workspace is in use")
 
 // CheckPrefix begins the names of the folders of check workspaces.

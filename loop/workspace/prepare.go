@@ -35,8 +35,8 @@ func (w *Workspace) Begin(ctx context.Context, base, kept string, marked ...stri
 	return conflicts, errors.Join(w.fresh(ctx, base, start, lay), w.Clone.mark(conflicts))
 }
 
-// Merge merges a commit of the target into the workspace, in which a session has made the candidate, and returns the
-// files that conflict: they have conflict marks. The next candidate has both as parents.
+// Merge merges a commit of the target into the workspace of a session's candidate, and returns the files that
+// conflict: they have conflict marks. The next candidate has both as parents.
 func (w *Workspace) Merge(ctx context.Context, tip string, made worktree.Candidate) (conflicts []string, err error) {
 	m, err := w.Clone.pool.Here.Tree.MergeTree(ctx, tip, made.Head)
 	if err != nil {

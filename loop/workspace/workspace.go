@@ -1,5 +1,5 @@
 // Package workspace provides the folders for sessions: their work trees, their work as commits, and their processes.
-// Sessions work and are checked in workspaces, clones that belong to ralph; a person works in a folder of their own.
+// Sessions work and are checked in workspaces, clones that belong to ralph; a person works in their own folder.
 package workspace
 
 import (
@@ -27,7 +27,7 @@ type Workspace struct {
 	Clone *Clone // set if the workspace is a clone of ralph's; nil for a person's own folder
 }
 
-// Has reports whether a session worked here. Old sessions do not record where they did.
+// Has reports whether a session worked here. Old sessions have no record of their workspace.
 func (w *Workspace) Has(dir string) bool { return dir == "" || dir == w.Dir }
 
 // Path returns the absolute path of a slash-separated name relative to the root.
@@ -134,7 +134,7 @@ func untold(err error) error {
 	return &GitError{fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)}
 }
 
-// A GitError says that git failed in the work tree.
+// A GitError means that git failed in the work tree.
 type GitError struct{ error }
 
 // Unwrap returns git's error.
@@ -149,8 +149,8 @@ func (w *Workspace) CPUTime(session string) (time.Duration, error) {
 	return proc.CPUTime(Marker(session), func(command string) bool { return strings.HasSuffix(command, " mcp") })
 }
 
-// Sweep kills the processes that a session left running. Where they cannot
-// be found, it does nothing.
+// Sweep kills the processes that a session left running. If they cannot be found, it does
+// nothing.
 func (w *Workspace) Sweep(session string) ([]proc.Leftover, error) {
 	killed, err := proc.Sweep(Marker(session))
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {

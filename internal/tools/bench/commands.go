@@ -23,8 +23,8 @@ const (
 	fewTasks     = 100
 )
 
-// commands are the everyday commands on a long queue: the processor's time and the memory
-// of each, compared with the same on a short one.
+// commands are the everyday commands on a long queue: the CPU time and the memory of
+// each, compared with a short queue.
 func (b *bench) commands(ctx context.Context) []row {
 	open, failed := "- [ ] Task %d\n", `{"ralph":"task","id":"%d","title":"Task","status":"failed"}`+"\n"
 	long, short := b.imported(ctx, b.size(manyTasks), open), b.imported(ctx, fewTasks, open)

@@ -66,12 +66,12 @@ func (b *bench) newCrowd(ctx context.Context, names []string, verify string) cro
 	return c
 }
 
-// work has so many sessions at once work through the tasks.
+// work makes n sessions at once work through the tasks.
 func (c crowd) work(ctx context.Context, sessions int) time.Duration {
 	return c.time(ctx, c.ralph, "run", "--parallel", fmt.Sprint(sessions))
 }
 
-// red counts the commits of main's first-parent line on which the verification fails.
+// red counts the commits of main's first-parent line that fail the verification.
 func (c crowd) red(ctx context.Context) (n int) {
 	const script = `git clone -q . "$1" && cd "$1" && for c in $(git rev-list --first-parent main); do
 		git checkout -q "$c" && if test -e verify.sh && ! sh verify.sh; then echo "$c"; fi; done`

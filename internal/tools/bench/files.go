@@ -10,7 +10,7 @@ import (
 	"ralph/internal/worktree"
 )
 
-// manyFiles is the repository in which changed files are looked for.
+// manyFiles is the repository that is searched for changed files.
 const manyFiles = 100_000
 
 const aSecond = 1100 * time.Millisecond

@@ -1,5 +1,5 @@
 // Command bench measures ralph against a floor: the cost of the same work without ralph, on the same machine, in the
-// same run, turn about. It prints a table in Markdown; README.md explains each row and has the last results.
+// same run, alternately. It prints a table in Markdown; README.md explains each row and has the last results.
 //
 // No figure is absolute: a row has medians, their spread (the quartiles) and a ratio or a difference, and an aim for
 // that. It is a program and no test, because times vary; tests count operations instead.
@@ -33,7 +33,7 @@ type bench struct {
 	log    io.Writer
 }
 
-// size returns so many of something, or some hundreds at most if the bench is small.
+// size returns the given number, or some hundreds at most if the bench is small.
 func (b *bench) size(n int) int {
 	if b.small {
 		return min(n, 200)

@@ -14,7 +14,7 @@ import (
 	"ralph/store"
 )
 
-// openPages is how many browsers have a page open at once.
+// openPages is the number of browsers that have a page open at once.
 const openPages = 10
 
 // open is the cost of a change, and the memory, while many browsers show a page and reload it.
@@ -31,7 +31,7 @@ func (p project) open(ctx context.Context, with string) []row {
 	}
 }
 
-// changes is the processor's time of the dashboard for each of some changes, with so many browsers, and its memory
+// changes is the CPU time of the dashboard for each of some changes, with that number of browsers, and its memory
 // after each.
 func (p project) changes(ctx context.Context, s serving, browsers int) (cpu, memory samples) {
 	ctx, leave := context.WithCancel(ctx)

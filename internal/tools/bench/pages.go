@@ -24,13 +24,13 @@ const (
 	chattyTask = 1 // it has a hundredth of all comments
 )
 
-// asks is how often each page is asked for in a round.
+// asks is the number of requests for each page in a round.
 const asks = 10
 
-// years is a project with so many tasks.
+// years is a project with the given number of tasks.
 func (b *bench) years(ctx context.Context, tasks int) project {
 	p := b.merged(ctx, 0)
-	// In memory until it is whole: no log beside it, and no page written twice.
+	// In memory until it is complete: no log beside it, and no page written twice.
 	db := must(sql.Open("sqlite3", "file:"+p.database()+
 		"?_synchronous=OFF&_txlock=immediate&_journal_mode=OFF&_cache_size=-1000000"))
 	db.SetMaxOpenConns(1)

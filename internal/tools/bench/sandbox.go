@@ -52,8 +52,8 @@ func (b *bench) sandboxes(ctx context.Context) (rows []row) {
 	return append(rows, b.layers(ctx, without)...)
 }
 
-// layers compares a command that has as many layers, and the network, that a check has with the same
-// without them.
+// layers compares a command with all layers and the network of a check with the same command without
+// them.
 func (b *bench) layers(ctx context.Context, without string) (rows []row) {
 	const count = 6 // of the tree, HOME, ~/.cache, Go's modules, npm's packages, and folders that the user does not have
 	for _, path := range []string{os.Getenv("PATH"), without} {

@@ -20,7 +20,7 @@ import (
 	"ralph/store"
 )
 
-// commentsEach is how many comments a task has.
+// commentsEach is the number of comments of a task.
 const commentsEach = 5
 
 // steps are the loop's operations on the database for each session.

@@ -24,10 +24,10 @@ import (
 	"ralph/store"
 )
 
-// starts is how often a server is started in a round.
+// starts is the number of server starts in a round.
 const starts = 10
 
-// calls is how many signals a server is sent in a round.
+// calls is the number of signals to a server in a round.
 const calls = 100
 
 // program builds the program in that folder of the bench, unless it is there.
@@ -112,8 +112,8 @@ const learnedText = "The cache of the parser lives in /var/cache/parser and is s
 
 const learnedTool = "ralph.signal.learned"
 
-// servers compares `ralph mcp` with the smallest server of the same SDK: until it is
-// there, and from a signal to its durable reply.
+// servers compares `ralph mcp` with the smallest server of the same SDK: the time to
+// start, and from a signal to its durable reply.
 func (b *bench) servers(ctx context.Context) []row {
 	floor := b.program(ctx, "floor")
 	p, list := b.withSessions(ctx, 10, 1)
@@ -152,8 +152,8 @@ func (b *bench) servers(ctx context.Context) []row {
 	}
 }
 
-// signalOnce sends signals to ralph, calls the tool that does nothing, and inserts
-// the same rows in this process, turn about.
+// signalOnce sends signals to ralph, calls an empty tool, and inserts the same rows in
+// this process, alternately.
 func (p project) signalOnce(
 	ctx context.Context, a agent.Assignment, floor string, dialHTTP func() server,
 	signal, overHTTP, insert, empty *samples,
@@ -164,7 +164,7 @@ func (p project) signalOnce(
 	defer web.close()
 	idle := dial(ctx, p.command(ctx, floor))
 	defer idle.close()
-	// As the store opens it. Only the store has SQL elsewhere; this is the floor for it.
+	// Like the store. Only the store has SQL elsewhere; this is the floor for it.
 	db := must(sql.Open("sqlite3",
 		"file:"+p.database()+"?_txlock=immediate&_synchronous=FULL&_foreign_keys=1&_busy_timeout=30000"))
 	defer func() { check(db.Close()) }()
@@ -188,7 +188,7 @@ func (p project) signalOnce(
 	}
 }
 
-// writersAtOnce is how many servers signal at the same time, beside a daemon.
+// writersAtOnce is the number of servers that signal at the same time, beside a daemon.
 const writersAtOnce = 8
 
 // writers has many servers and a daemon write at once, and one server alone.
@@ -223,7 +223,7 @@ func (b *bench) writers(ctx context.Context) []row {
 	}
 }
 
-// signalling has so many servers send signals at once, while a daemon runs. Beside several a writer in this process
+// signalling makes n servers send signals at once, while a daemon runs. With several, a writer in this process
 // writes like a running loop.
 func (b *bench) signalling(ctx context.Context, n, each int) (took time.Duration, all samples) {
 	p, list := b.withSessions(ctx, 10, n)

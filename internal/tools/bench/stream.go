@@ -21,8 +21,7 @@ const (
 	longLine    = 200 << 20
 )
 
-// readArg has this program read the transcript in a folder and do nothing else, so
-// that its memory can be seen.
+// readArg makes this program only read the transcript in a folder, to measure its memory.
 const readArg = "__read"
 
 // readTranscript reads a transcript as ralph does: the session while it runs and
@@ -36,7 +35,7 @@ func readTranscript(dir string) error {
 func (b *bench) streams(ctx context.Context) []row {
 	events := recorded(filepath.Join(b.module, "loop", "agent", "claude", "testdata"))
 	many := b.transcript("many", "", events, b.size(streamBytes>>20)<<20, "")
-	// In pieces: a process begins with the memory that its parent had at most.
+	// In pieces: a process begins with its parent's peak memory.
 	long := b.transcript("long", `{"type":"user","message":{"content":[{"type":"tool_result","content":"`,
 		bytes.Repeat([]byte("0123456789abcde "), 4096), b.size(longLine>>20)<<20, `"}]}}`+"\n")
 	return append(b.readStream(ctx, "reading a stream: 1 GB of recorded events", many),

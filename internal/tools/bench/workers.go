@@ -24,9 +24,9 @@ type postgres struct {
 	made int
 }
 
-// newPostgres starts a server; ok is false where there is none to be started.
+// newPostgres starts a server; ok is false if the machine has none.
 func (b *bench) newPostgres() (pg *postgres, ok bool) {
-	check(os.Setenv("RALPH_TEST_DATABASE", "postgres")) // so that it is durable, as a file is
+	check(os.Setenv("RALPH_TEST_DATABASE", "postgres")) // so that it is durable, like a file
 	server, err := pgtest.Serve()
 	if err != nil {
 		fmt.Fprintln(b.log, "skipped, as there is no PostgreSQL:", err)
@@ -93,8 +93,8 @@ func (b *bench) manyAtOnce(ctx context.Context) []row {
 	}
 }
 
-// workOn has many workers claim, signal and be decided for a while. It returns the times of their claims, and how many
-// sessions a second there were.
+// workOn makes many workers claim, signal and be decided for a while. It returns the times of their claims, and the
+// number of sessions per second.
 func workOn(ctx context.Context, db *store.DB, dir string, d time.Duration) (claims, each samples) {
 	var run int64
 	check(db.Tx(ctx, func(tx *store.Tx) (err error) {

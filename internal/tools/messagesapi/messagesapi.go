@@ -1,6 +1,6 @@
 // Package messagesapi is a scripted Messages API on loopback, for driving the real `claude` CLI in tests without an
-// account. It also speaks OpenAI's Responses for codex, chat completions for other agents, and Gemini's API. Scripts
-// always use Claude's names of tools.
+// account. It also implements OpenAI's Responses for codex, chat completions for other agents, and Gemini's API.
+// Scripts always use Claude's names of tools.
 //
 // A test provides a function that answers each of the model's turns; the server wraps the answers in the API's
 // server-sent events and keeps every request, so that a test can see the model's input. Side calls of the CLI (titles,

@@ -113,7 +113,7 @@ func (g *gemini) stream(event func(kind string, v map[string]any), n int, t Turn
 	})
 }
 
-// chat is OpenAI's chat completions, which many agents speak.
+// chat is OpenAI's chat completions, which many agents use.
 type chat struct {
 	Tools    []struct{ Function struct{ Name string } }
 	Messages []struct{ Content json.RawMessage }

@@ -46,7 +46,7 @@ type bench struct {
 	tests  []test             // fastest first
 	blocks map[string][]block // all blocks, by file
 
-	patience atomic.Int64 // how often tests without a mutant took too long, because the machine is busy
+	patience atomic.Int64 // number of tests without a mutant that took too long, because the machine is busy
 
 	mu      sync.Mutex
 	killers map[string][]test // that found mutants, by function, latest first
@@ -270,8 +270,9 @@ func (b *bench) packages(list ...suspect) []string {
 	return slices.Sorted(maps.Keys(packages))
 }
 
-// together builds many mutants at once: each function selects one of its mutated bodies by the
-// environment. Mutants that do not compile are found by the compiler's messages and left out.
+// together builds many mutants at once: in each function the environment selects one of its
+// mutated bodies. Mutants that do not compile are found by the compiler's messages and left
+// out.
 func (b *bench) together(ctx context.Context, list []suspect) (c court, refused map[int]bool, err error) {
 	packages := b.packages(list...)
 	refused = map[int]bool{}

@@ -267,7 +267,7 @@ func compare(found, alive []suspect, accepted map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// parseAccepted parses the accepted survivors: each key on a line of its own, followed by the
+// parseAccepted parses the accepted survivors: each key on a separate line, followed by the
 // indented reason why no test can notice it.
 func parseAccepted(list string) (map[string]string, error) {
 	accepted := map[string]string{}

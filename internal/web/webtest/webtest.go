@@ -26,7 +26,7 @@ type Night struct {
 	Failed     []int64           // tasks
 	Ended      map[int64]string  // the last session that ended, by task
 	Permission int64             // that a paused agent waits for
-	Limits     *ralph.Limits     // of its runs; nil for limits that are far
+	Limits     *ralph.Limits     // of its runs; nil for high limits
 	Morning    time.Time         // its end, where the clock stops; zero for the time of Fill, from which the clock runs
 	Files      map[string]string // of sessions, by "SESSION/transcript", "SESSION/prompt" and "SESSION/diffs"
 
@@ -41,7 +41,7 @@ type Night struct {
 	after time.Time // at once Fill has ended
 }
 
-// Now is the clock for [store.Options] of the database. Fill moves it; afterwards it stands at Morning, or is the
+// Now is the clock for [store.Options] of the database. Fill moves it; afterwards it stops at Morning, or is the
 // real one.
 func (n *Night) Now() time.Time {
 	n.mu.Lock()
@@ -205,7 +205,7 @@ var agents = []struct{ name, model string }{
 	{"claude", "sonnet-5"},
 }
 
-// start has a session begin on a task.
+// start begins a session on a task.
 func (n *Night) start(task int64) (id string, err error) {
 	n.count++
 	id = fmt.Sprintf("%08x-0000-4000-8000-%012x", 0x1a2b3c*n.count, n.count)
@@ -436,7 +436,7 @@ func (n *Night) second() error {
 	return nil
 }
 
-// fail has three sessions fail on a task.
+// fail makes three sessions fail on a task.
 func (n *Night) fail(task int64, last signals.Payload) error {
 	for {
 		id, err := n.start(task)
@@ -476,7 +476,7 @@ func (n *Night) said() error {
 		_, err := n.db.Say(n.ctx, task, id, "agent", p)
 		return err
 	}
-	// A question that holds TASK-2, and two behind it.
+	// A question that blocks TASK-2, and two others.
 	id, err := n.start(2)
 	if err == nil {
 		err = say(id, 2, signals.Ask{
@@ -647,7 +647,8 @@ func (n *Night) review(task int64, of string) error {
 	})
 }
 
-// going adds work in progress: two sessions, one of them waiting for a permission, and two changes being merged.
+// going adds work in progress: two sessions, one of which waits for a permission, and two changes
+// being merged.
 func (n *Night) going() error {
 	for i, task := range []int64{1, 49} {
 		n.set(n.Morning.Add(-time.Duration(18-6*i) * time.Minute))

@@ -22,7 +22,7 @@ import (
 // serverName is the name of ralph's MCP server in an agent's session.
 const serverName = "ralph"
 
-// Options say how an agent is run.
+// Options configure how an agent is run.
 type Options struct {
 	process.Options
 	Profile *Profile
@@ -30,7 +30,7 @@ type Options struct {
 	Cost agent.Pricing
 }
 
-// An Agent speaks the protocol. It may be used by several goroutines.
+// An Agent speaks the protocol. Several goroutines may use it.
 type Agent struct {
 	options Options
 	prober  process.Prober

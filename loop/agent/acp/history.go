@@ -142,7 +142,7 @@ func (h *history) end(e ended, err error) {
 	h.tally.end(e, h.profile)
 }
 
-// steps are how many requests of the model there were, as far as one can see.
+// steps is the number of visible requests to the model.
 func (h *history) steps() int { return max(h.requests, h.toolCalls+h.turns) }
 
 // spent is the reported cost of the conversation so far.
@@ -201,8 +201,8 @@ func (h *history) useless() bool {
 // authRequired is the protocol's code of an agent that has no credentials.
 const authRequired = -32000
 
-// failureOf reads the state of the service from an agent's error. The protocol has no field for it: agents give an HTTP
-// status as the error's code, or a class in its data, under names of their own.
+// failureOf reads the state of the service from an agent's error. The protocol has no field for it: agents give an
+// HTTP status as the error's code, or a class in its data, each with its own names.
 func failureOf(e *jsonrpc.Error) *agent.Failure {
 	var data struct {
 		Kind    string  `json:"errorKind"`
@@ -212,9 +212,9 @@ func failureOf(e *jsonrpc.Error) *agent.Failure {
 		Message string  `json:"message"`
 		Details string  `json:"details"`
 	}
-	_ = tolerant(json.Unmarshal(e.Data, &data)) // a text, say
+	_ = tolerant(json.Unmarshal(e.Data, &data)) // a text, for example
 	f := &agent.Failure{Code: cmp.Or(data.Kind, data.Name, data.Codex), Text: e.Message, Status: int(count(data.Status))}
-	// JSON-RPC's words for any error say nothing of the service.
+	// JSON-RPC's words for any error tell nothing about the service.
 	said := strings.TrimPrefix(strings.TrimPrefix(e.Message, "Internal error"), ": ")
 	if more := cmp.Or(data.Details, data.Message); said == "" || more != "" && more != said {
 		said = agent.Sentence(said, more)

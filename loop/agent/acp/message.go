@@ -257,7 +257,7 @@ func use(tool, field, value string) permission.Use {
 	return permission.Use{Tool: tool, Input: json.RawMessage(jsonOf(map[string]string{field: value}))}
 }
 
-// server is ralph's MCP server as a file of settings has it.
+// server is ralph's MCP server in the form of a settings file.
 func server(o Options, a agent.Assignment) map[string]any {
 	return map[string]any{
 		"command": o.MCPCommand[0], "args": o.MCPCommand[1:], "env": serverEnv(a),

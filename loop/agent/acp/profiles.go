@@ -20,16 +20,15 @@ type Profile struct {
 	Environment func(configured map[string]string) map[string]string
 	// Mine recognizes a question about one of ralph's own tools, which the rules need not answer.
 	Mine func(c toolCall) bool
-	// CommandInTitle tells that the whole command that it asks about is the title of its
-	// question, and nowhere else.
+	// CommandInTitle means that only the title of its question contains the complete
+	// command.
 	CommandInTitle bool
 	// Total means that the token counts at the end of a turn are for the whole session.
 	// LastOnly means that they are for its last request only.
 	Total, LastOnly bool
-	// ModelByFlag tells that the arguments name the model.
+	// ModelByFlag means that the arguments name the model.
 	ModelByFlag bool
-	// Login is the method by which it signs in with a variable that is set, where its session does
-	// not begin without.
+	// Login is the method for signing in with a variable, if its session does not begin without.
 	Login map[string]string
 }
 
@@ -75,7 +74,7 @@ var Profiles = []*Profile{
 			Note: "It does not ask before it uses tools of the project's MCP servers. It reports the tokens of a turn's last " +
 				"request, and the whole cost.",
 		},
-		// It asks nobody unless it is told to.
+		// It asks nobody by default.
 		Environment: func(configured map[string]string) map[string]string {
 			const name = "OPENCODE_CONFIG_CONTENT"
 			settings := map[string]any{}

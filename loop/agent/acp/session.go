@@ -58,7 +58,7 @@ func (s *session) Answer(ctx context.Context, m jsonrpc.Message, cut bool) (any,
 	if err != nil {
 		why = "ralph could not decide: " + err.Error()
 	}
-	want := "allow_once" // for ever is not an agent's to keep
+	want := "allow_once" // an agent must not keep "for ever"
 	if why != "" {
 		want = "reject_once"
 		s.mu.Lock()
@@ -187,7 +187,7 @@ func (s *session) login(ctx context.Context, why error) error {
 	return why
 }
 
-// choose has the session use the model that is wanted, where no flag has said so.
+// choose makes the session use the wanted model, if no flag has set it.
 func (s *session) choose(ctx context.Context, b began) error {
 	now, option := b.model()
 	want := s.task.Model
@@ -243,7 +243,7 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 	s.mu.Unlock()
 	answer, err := s.conn.Ask("session/prompt", map[string]any{"sessionId": s.id, "prompt": blocks})
 	if err != nil {
-		return false, jsonrpc.ErrClosed // it does not read: nobody ends that turn
+		return false, jsonrpc.ErrClosed // it does not read, so nobody ends that turn
 	}
 	conversation.Told(messages...)
 	whole, giveUp := context.WithCancel(context.WithoutCancel(ctx))
@@ -253,7 +253,7 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 		s.mu.Lock()
 		s.history.cancel()
 		s.mu.Unlock()
-		// That it cannot be told its end will say.
+		// Its end will explain why it cannot be told.
 		_ = s.conn.Notify("session/cancel", map[string]string{"sessionId": s.id})
 	})()
 	var e ended
@@ -285,7 +285,7 @@ func (s *session) Unsaid() bool {
 	return s.options.Profile.RefusalEnds && len(s.refused) > 0 && s.history.refused
 }
 
-// explained says why uses of tools were refused: the protocol has no word for that either.
+// explained tells why uses of tools were refused: the protocol has no field for that either.
 func (s *session) explained(alone bool) (blocks []map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -179,7 +179,7 @@ func (s *stream) flush() []agent.Event {
 	return []agent.Event{{Kind: agent.Said, Text: said}}
 }
 
-// maxOpen is how many tool calls are waited for.
+// maxOpen is the maximum number of tool calls that are waited for.
 const maxOpen = 1000
 
 // started returns the event for the start of a call. Some agents announce a call several times, its subject last.
@@ -243,7 +243,7 @@ func (s *stream) event(c toolCall) agent.Event {
 		name = strings.TrimPrefix(name, prefix)
 	}
 	if strings.HasPrefix(name, "{") {
-		name = serverName // it has no more to say of a server's tool than its arguments
+		name = serverName // it reports only the arguments of a server's tool
 	}
 	name = strings.TrimPrefix(strings.NewReplacer(".", "_", "-", "_").Replace(name), "ralph_")
 	return agent.Event{Kind: agent.Called, Tool: name, Text: telling(c.RawInput)}

@@ -11,10 +11,10 @@ import (
 // A tally is the reported use of a conversation so far.
 type tally struct {
 	model    string
-	requests int // of the model, where they are told
+	requests int // number of the model's requests, if reported
 	tokens   ralph.Tokens
 	told     bool     // tokens were
-	costUSD  *float64 // of the whole session; nil if it does not tell
+	costUSD  *float64 // of the whole session; nil if unreported
 }
 
 // maxCost is more than any conversation costs, in USD: other programs may write costs to the agent's output, too.
@@ -33,7 +33,7 @@ func (t *tally) update(u update) bool {
 	}
 	if c := now.Cost; c != nil && c.Currency == "USD" {
 		var usd *float64
-		if json.Unmarshal(c.Amount, &usd) == nil && usd != nil && *usd >= 0 && *usd < maxCost { // a text is none
+		if json.Unmarshal(c.Amount, &usd) == nil && usd != nil && *usd >= 0 && *usd < maxCost { // a text is invalid
 			t.costUSD = usd
 		}
 	}

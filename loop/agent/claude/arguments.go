@@ -24,8 +24,8 @@ const permissionTool = ToolPrefix + "ralph_permission"
 const disallowed = "AskUserQuestion,CronCreate,CronDelete,CronList,EnterPlanMode,ExitPlanMode," +
 	"Monitor,ScheduleWakeup,Workflow"
 
-// since lists the flags that not every version in use has, with the first
-// version that does. An unknown version gets all of them.
+// since lists the flags that some versions in use lack, with the first version that has
+// them. An unknown version gets all of them.
 var since = map[string][3]int{
 	"--max-budget-usd":       {2, 0, 28},
 	"--replay-user-messages": {2, 0, 5}, // the flag is older, but isReplay is not
@@ -78,8 +78,8 @@ const editTools = "Edit|Write|MultiEdit|NotebookEdit"
 const unreported = "Report your phase before you change files: call " + StateTool +
 	` with {"state": "implementing"}, then try again.`
 
-// hookSettings returns settings that keep the agent from changing files while a
-// file exists. The agent could remove that file, just as it could report any phase.
+// hookSettings returns settings that prevent the agent from changing files while a file
+// exists. The agent could remove that file, just as it could report any phase.
 func hookSettings(path string) string {
 	type hook struct {
 		Type    string `json:"type"`
@@ -174,7 +174,7 @@ func mcpConfig(o Options, a agent.Assignment) string {
 	return jsonOf(map[string]any{"mcpServers": servers})
 }
 
-// toolNames returns the model's names of the tools by which a session closes.
+// toolNames returns the model's names of the tools that close a session.
 func toolNames(a agent.Assignment) []string {
 	if names := a.Own(); len(names) > 0 {
 		for i, name := range names {

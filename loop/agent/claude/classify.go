@@ -27,7 +27,7 @@ func (h *history) trace() agent.Trace {
 	case !h.last.IsError:
 		t.Last = agent.Completed
 	case h.last.TerminalReason == "max_turns" || strings.HasPrefix(h.last.Subtype, "error_max_"):
-		t.Last, t.Limit = agent.Limited, h.said() // only the subtype tells that the budget is used up
+		t.Last, t.Limit = agent.Limited, h.said() // only the subtype reveals that the budget is used up
 	case strings.HasPrefix(h.last.TerminalReason, "aborted"):
 		t.Last = agent.Aborted
 	default:

@@ -8,10 +8,10 @@
 //	           ▲                    │
 //	           └──── message ◄──────┘  or from a person, at any time
 //
-// The agent can neither block ralph nor be blocked by it: lines of any length are read in bounded memory, a goroutine
-// of its own writes messages, and after the end of the conversation the process has [Options.ExitGrace] to exit. The
-// transcript has all of its output, up to [Options.MaxTranscript]. Values of the environment never get into an error, a
-// log or a report.
+// The agent can neither block ralph nor be blocked by it: lines of any length are read in bounded memory, a separate
+// goroutine writes messages, and after the end of the conversation the process has [Options.ExitGrace] to exit. The
+// transcript has all of its output, up to [Options.MaxTranscript]. Values of the environment never get into an error,
+// a log or a report.
 //
 // The package never decides on a task, never waits for a limit to pass and never judges silence: the loop does.
 package claude

@@ -73,9 +73,9 @@ func useIn(lines []byte) (Use, bool) {
 // notInName matches the characters that Claude Code replaces in a project folder's name.
 var notInName = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// OfChat returns the transcript of the chat that Claude Code has in a
-// folder: the last one written at or after the given time; "" if there is
-// none. config is Claude's folder, "" for the one in the home directory.
+// OfChat returns the transcript of Claude Code's chat in a folder: the last one written
+// at or after the given time; "" if there is none. config is Claude's folder, "" for the
+// one in the home directory.
 func OfChat(config, home, dir string, since time.Time) string {
 	if config == "" {
 		config = filepath.Join(home, ".claude")

@@ -55,8 +55,8 @@ func (a *Agent) Account() string { return a.options.Account(&Profile) }
 // permission mode; in the others it asks nobody.
 func Asks(mode string) bool { return mode == "default" || mode == "acceptEdits" }
 
-// Refusal says why the program would refuse to start: as root, it does not
-// skip permissions. It is "" if it would start.
+// Refusal explains why the program would refuse to start: as root, it does not skip
+// permissions. It is "" if it would start.
 func Refusal(mode string, args []string, getenv func(string) string) string {
 	const skip = "--dangerously-skip-permissions"
 	if mode != "bypassPermissions" && !slices.Contains(args, skip) || os.Geteuid() != 0 || getenv("IS_SANDBOX") != "" {
@@ -79,7 +79,7 @@ var Tools = permission.Tools{
 	Settings: []string{".claude/**", ".mcp.json"}, Own: Own,
 }
 
-// Steering are globs of the texts in a project, besides its settings, that Claude obeys.
+// Steering are globs of the texts in a project, in addition to its settings, that Claude obeys.
 var Steering = []string{"CLAUDE.md", "CLAUDE.local.md", "**/CLAUDE.md", "**/CLAUDE.local.md", "**/.claude/**"}
 
 // Own are globs of the files in its settings folder that Claude writes itself.

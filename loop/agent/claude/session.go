@@ -149,7 +149,7 @@ func (s *session) wrote(err error) {
 	messages := s.writing
 	s.writing = nil
 	if err != nil {
-		// It closed its stdin or is gone; the end of the process will tell.
+		// It closed its stdin or is gone; the end of the process will show which.
 		s.deaf = true
 		return
 	}
@@ -225,7 +225,7 @@ func (s *session) caughtUp() bool {
 	return s.deaf || s.writing == nil && len(s.outbox) == 0 && heard
 }
 
-// askLoop asks how to go on after the agent's turn.
+// askLoop asks how to continue after the agent's turn.
 func (s *session) askLoop(ctx context.Context, turn agent.Turn) agent.Answer {
 	if s.task.TurnEnded == nil {
 		return agent.Answer{}

@@ -95,7 +95,7 @@ func (s *stream) assistant(e event, depth int) (events []agent.Event) {
 			events = append(events, call)
 		}
 	}
-	// A sub-agent has a context of its own.
+	// A sub-agent has a separate context.
 	if t := tokens(e.Message.Usage); depth == 0 && t.Input+t.CacheRead+t.CacheCreation > 0 {
 		events = append(events, agent.Event{
 			Kind: agent.Used, Model: e.Message.Model, Context: t.Input + t.CacheRead + t.CacheCreation + t.Output,
@@ -136,7 +136,7 @@ func (s *stream) answer(e event, b block, depth int) (events []agent.Event) {
 // errorTags are put around some errors by the CLI.
 var errorTags = strings.NewReplacer("<tool_use_error>", "", "</tool_use_error>", "")
 
-// endings are the subtypes of results that say how a turn ended; most errors have "success".
+// endings are the subtypes of results that tell how a turn ended; most errors have "success".
 var endings = map[string]string{
 	"error_max_turns": "the limit of turns was reached", "error_max_budget_usd": "the limit of cost was reached",
 	"error_during_execution": "the turn was cut off",
@@ -164,7 +164,7 @@ func ending(e event) string {
 	return said
 }
 
-// String says that a usage window of the account is used up.
+// String reports that a usage window of the account is used up.
 func (l rateLimit) String() string {
 	said := "the account's limit is reached"
 	if l.Type != "" {

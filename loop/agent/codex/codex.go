@@ -27,7 +27,7 @@ import (
 // serverName is the name of ralph's MCP server in codex's configuration.
 const serverName = "ralph"
 
-// toolPrefix stands before its tools.
+// toolPrefix precedes its tools' names.
 const toolPrefix = "mcp__" + serverName + "__"
 
 // Profile describes codex.
@@ -54,7 +54,7 @@ var Profile = agent.Profile{
 		.sandbox_migration version.json models_cache.json`),
 }
 
-// Options say how codex is run.
+// Options configure how codex is run.
 type Options struct {
 	process.Options
 	// Guarded makes it ask through its hook; otherwise it asks nobody.
@@ -125,7 +125,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	return report, err
 }
 
-// tools are the arguments by which codex has ralph's tools.
+// tools are the arguments that give codex ralph's tools.
 func tools(o Options, a agent.Assignment) []string {
 	// The variables of a server of tools are its own: codex passes none of its on.
 	env := fmt.Sprintf("{%s=%s,RALPH_SESSION_ID=%s}", pipe.Variable, quoted(a.Channel.Socket), quoted(a.SessionID))
@@ -145,7 +145,7 @@ func tools(o Options, a agent.Assignment) []string {
 	return args
 }
 
-// Arguments are those for one session, behind the command.
+// Arguments are the arguments for one session, after the command.
 func Arguments(o Options, a agent.Assignment) []string {
 	args := tools(o, a)
 	if a.Channel.Socket != "" {
@@ -167,7 +167,7 @@ func hookCommand(o Options) string {
 	return "'" + strings.ReplaceAll(o.MCPCommand[0], "'", `'\''`) + "' hook"
 }
 
-// table is a table of texts, as TOML has it.
+// table is a table of texts in TOML's form.
 func table(m map[string]string) string {
 	var entries []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {

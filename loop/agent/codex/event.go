@@ -135,7 +135,7 @@ func (u usage) tokens(window int64) ralph.Tokens {
 	}
 }
 
-// A window is how far an account's allowance for a span of time is used.
+// A window is the used part of an account's allowance for a span of time.
 type window struct {
 	Percent  *float64 `json:"usedPercent"`
 	Minutes  float64  `json:"windowDurationMins"`
@@ -195,7 +195,7 @@ func (e turnError) failure() (class string, status int) {
 	return class, status
 }
 
-// connection reports whether a class says that the service did not answer, or not to its end.
+// connection reports whether a class means that the service did not answer, or not completely.
 func connection(class string) bool {
 	return strings.HasPrefix(class, "httpConnection") || strings.HasPrefix(class, "responseStream")
 }

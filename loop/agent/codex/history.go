@@ -19,7 +19,7 @@ const (
 	maxReason  = 400  // characters of a reason
 	maxDenials = 100
 	maxAsked   = 1000 // uses of tools that the hook was asked about and that have not begun
-	maxThreads = 1000 // that are told apart
+	maxThreads = 1000 // that are distinguished
 	maxID      = 100  // characters of an id
 )
 
@@ -33,7 +33,7 @@ type history struct {
 	turns     int // requests of the model
 	toolCalls int
 	thread    string               // its own
-	threads   map[string]*spending // that, and those of agents that it has set to work, by their ids
+	threads   map[string]*spending // that, and the threads of agents that it has started, by their ids
 	windows   map[string]ralph.UsageWindow
 	used      map[string]bool // windows that are used up
 	credits   bool            // the account has none left, and needs them
@@ -72,7 +72,7 @@ func (h *history) of(thread string) *spending {
 	return h.threads[thread]
 }
 
-// add takes in a message to the client; ok tells that it is one.
+// add reads a message to the client; ok means that it is one.
 func (h *history) add(m jsonrpc.Message, ok bool) {
 	if !ok {
 		h.unreadable++
@@ -180,7 +180,7 @@ func (h *history) addHook(p params) {
 	}
 }
 
-// addWindows notes how far the account's allowances are used.
+// addWindows notes the used parts of the account's allowances.
 func (h *history) addWindows(p params) {
 	h.used = map[string]bool{}
 	for which, w := range map[string]*window{"primary": p.RateLimits.Primary, "secondary": p.RateLimits.Secondary} {

@@ -174,7 +174,7 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 	}
 }
 
-// Steer tells codex something in the middle of its turn, which may be too late for that.
+// Steer tells codex something during its turn, which may be too late.
 func (s *session) Steer(ctx context.Context, m agent.Message) bool {
 	in := s.input([]agent.Message{m})
 	s.mu.Lock()

@@ -35,7 +35,7 @@ func (s *stream) events(m jsonrpc.Message) []agent.Event {
 	if p.ThreadID == "" || s.thread == "" || p.ThreadID == s.thread {
 		return s.own(m, p)
 	}
-	// That is an agent's that it has set to work, whose turns are none of the conversation.
+	// It belongs to an agent that it has started, whose turns are not the conversation's.
 	if !strings.HasPrefix(m.Method, "item/") {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (s *stream) completed(i item) []agent.Event {
 	return []agent.Event{e}
 }
 
-// relative is a path as seen from where codex works.
+// relative is a path relative to codex's working directory.
 func (s *stream) relative(file string) string {
 	if rest, ok := strings.CutPrefix(file, s.dir+"/"); ok && s.dir != "" {
 		return rest

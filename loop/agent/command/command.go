@@ -28,7 +28,7 @@ var Profile = agent.Profile{
 		"`ralph signal`.",
 }
 
-// maxWords is how many bytes of its last words are kept.
+// maxWords is the number of bytes of its last words that are kept.
 const maxWords = 2000
 
 // An Agent runs a command. It is safe for concurrent use.

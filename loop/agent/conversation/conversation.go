@@ -31,7 +31,7 @@ const maxName = 200
 // A Dialect is the protocol of one kind of agents. Hear and Answer may be called at any time.
 // The other methods are called one at a time, except for Steer, which is called during Turn.
 type Dialect interface {
-	// Begin has the agent be ready for its first turn. conn is the dialect's from then on.
+	// Begin prepares the agent for its first turn. conn is the dialect's from then on.
 	Begin(ctx context.Context, conn *jsonrpc.Conn) error
 	// Turn sends the given message, which is empty after Unsaid, and waits for the end of the turn; the end of ctx
 	// cancels it. The conversation may continue after a completed turn. The error is [jsonrpc.ErrClosed] or ctx's if
@@ -46,7 +46,7 @@ type Dialect interface {
 	Unsaid() bool
 	// Hear takes in a message of the agent; ok is false for other output.
 	Hear(m jsonrpc.Message, ok bool) Heard
-	// Answer answers a request of the agent; cut reports that a part of it is missing.
+	// Answer answers a request of the agent; cut means that a part of it is missing.
 	Answer(ctx context.Context, m jsonrpc.Message, cut bool) (any, error)
 	// Report returns the result after the end.
 	Report(d agent.Death) agent.Report
@@ -55,13 +55,13 @@ type Dialect interface {
 // Heard is the state of the conversation after a message.
 type Heard struct {
 	Events []agent.Event
-	USD    float64      // that it has cost until now, as far as that is known
+	USD    float64      // its known cost until now
 	Tokens ralph.Tokens // that it has used
 	Steps  int          // requests of the model
-	Stop   bool         // it must not go on
+	Stop   bool         // it must not continue
 }
 
-// Options say how a conversation is run.
+// Options configure how a conversation is run.
 type Options struct {
 	Profile *agent.Profile
 	Alone   time.Duration // for the process to end by itself after its input is closed
@@ -166,7 +166,7 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}
 	hush()
-	err := s.process.Stdin.Close() // which also ends pending writes
+	err := s.process.Stdin.Close() // this also ends pending writes
 	<-talked
 	if ctx.Err() != nil && !finished {
 		s.death.Cut(ctx)
@@ -253,8 +253,8 @@ func (s *session) missTools(why string) {
 	s.death.Toolless = agent.Sentence(s.options.Profile.Title+" was not told ralph's tools", why)
 }
 
-// turn runs one turn of the agent, with people's messages meanwhile. It is false if the conversation is over; the error
-// is the reason why the turn could not begin.
+// turn runs one turn of the agent, and passes people's messages on. It is false if the conversation is over; the
+// error is the reason why the turn could not begin.
 func (s *session) turn(ctx context.Context) (more bool, err error) {
 	messages := s.outbox
 	s.outbox = nil
@@ -338,7 +338,7 @@ func Told(messages ...agent.Message) {
 	}
 }
 
-// Salvage reads the transcript of a session, line by line, and the end of its standard error where d has none.
+// Salvage reads the transcript of a session, line by line, and the end of its standard error if d keeps one.
 // It is false if there is none.
 func Salvage(logDir string, d *agent.Death, line func(l jsonrpc.Line)) (ok bool, err error) {
 	f, err := os.Open(filepath.Join(logDir, agent.TranscriptFile))

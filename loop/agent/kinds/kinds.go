@@ -138,7 +138,7 @@ func agentNamed(name string, c config.NamedAgent, o claude.Options) (agent.Agent
 	return kinds[at].make(p, own, c, o), nil
 }
 
-// withSelf returns a PATH on which a command finds ralph.
+// withSelf returns a PATH that contains ralph.
 func withSelf(o process.Options) string {
 	path := o.Env["PATH"]
 	for _, entry := range o.Environ {
@@ -154,7 +154,7 @@ func withSelf(o process.Options) string {
 func ProfileOf(name string, c config.NamedAgent) (*agent.Profile, error) {
 	kind := cmp.Or(c.Kind, name)
 	var known []string
-	for _, p := range Profiles { // that for a whole protocol has its name
+	for _, p := range Profiles { // the profile for a whole protocol has its name
 		if p.Name == kind {
 			return p, nil
 		}

@@ -18,7 +18,7 @@ func HandOver(path, text string) (withdraw func(), err error) {
 	handed.Go(func() {
 		w, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for a reader
 		if err != nil {
-			return // it was withdrawn, and the agent says that the file is missing
+			return // it was withdrawn, and the agent reports the missing file
 		}
 		_ = os.Remove(path)
 		_, _ = io.WriteString(w, text) // a reader that has ended reports that itself

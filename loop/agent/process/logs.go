@@ -86,7 +86,7 @@ type transcript struct {
 	head int64 // size of the beginning, with the line after it, if something was left out; else 0
 }
 
-// cappedLine stands where something was left out.
+// cappedLine replaces an omitted part.
 const cappedLine = "\n" + `{"type":"ralph","subtype":"transcript_full"}` + "\n"
 
 // Write stores all of it, and leaves out the middle from time to time.
@@ -104,7 +104,7 @@ func (t *transcript) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// shorten leaves out the middle. A line is kept or left out as a whole.
+// shorten leaves out the middle. A line is kept or left out completely.
 func (t *transcript) shorten() error {
 	b := make([]byte, t.most/2)
 	capped := ""

@@ -224,7 +224,7 @@ func (p *Process) through(r io.Reader) io.Reader {
 	return p.options.Through(r)
 }
 
-// Drain limits how long an output that is still open is read, after the process ended.
+// Drain limits the time for reading an output that is still open after the process ended.
 func (p *Process) Drain() error {
 	deadline := time.Now().Add(DrainWait)
 	return errors.Join(p.Stdout.SetReadDeadline(deadline), p.Stderr.SetReadDeadline(deadline))

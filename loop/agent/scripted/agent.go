@@ -166,7 +166,7 @@ func (a *agent) step(ctx context.Context, s Step) error {
 	case "usage":
 		return a.usage(s.Arg)
 
-	case "exit": // from here on: failures
+	case "exit": // failures from here on
 		return exit(n)
 	case "kill":
 		p, err := os.FindProcess(os.Getpid())

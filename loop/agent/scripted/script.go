@@ -21,7 +21,7 @@ type Block struct {
 	Turns   []Turn
 }
 
-// A Turn has the steps with which the agent answers a message.
+// A Turn has the steps of the agent's answer to a message.
 type Turn []Step
 
 // A Step is one thing that the agent does.

@@ -53,7 +53,7 @@ func (c Case) Shell() string {
 	return b.String() + "true"
 }
 
-// begin matches the name of an archive's entry with which a case begins.
+// begin matches the name of the first archive entry of a case.
 var begin = regexp.MustCompile(`^([GK]\d+): (.+)$`)
 
 // Read returns all projects of the situations, by their names. The error names the archive and the fault in it.
