@@ -45,7 +45,7 @@ type Change struct {
 	SessionID string      `json:"session_id"`
 	Base      string      `json:"base"` // the commit that the session started from
 	Head      string      `json:"head"` // the commit that it produced
-	Tree      string      `json:"tree"` // of the head
+	Tree      string      `json:"tree"` // tree of the head
 	State     ChangeState `json:"state"`
 	From      string      `json:"from"` // the commit point when the merge began
 	To        string      `json:"to"`   // the commit point after the merge

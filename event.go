@@ -208,7 +208,7 @@ type SessionStarted struct {
 	Attempt int    `json:"attempt"`
 	Agent   string `json:"agent"` // its name in ralph.yaml
 	Model   string `json:"model"`
-	Title   string `json:"title"`            // of the task
+	Title   string `json:"title"`            // title of the task
 	Number  int    `json:"number,omitempty"` // the session's number in a run with several at once, from 1
 	Of      int    `json:"of,omitempty"`     // the maximum number of sessions at once in such a run
 }
@@ -284,7 +284,7 @@ type SessionEnded struct {
 	Outcome      string   `json:"outcome"`
 	Reason       string   `json:"reason"`
 	Seconds      float64  `json:"seconds"`
-	Status       Status   `json:"status"` // of the task
+	Status       Status   `json:"status"` // status of the task
 	StatusReason string   `json:"status_reason"`
 	Turns        int      `json:"turns"`
 	Waits        Waits    `json:"waits"` // reasons why the task waits

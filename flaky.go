@@ -19,7 +19,7 @@ type Flaky struct {
 // Name returns the test, or the command if it names no tests.
 func (f Flaky) Name() string { return Weakening{Test: f.Test, Command: f.Command}.Name() }
 
-// String names the test and says how often it was flaky.
+// String names the test and counts its flaky runs.
 func (f Flaky) String() string {
 	times := "once"
 	if f.Times > 1 {

@@ -92,7 +92,7 @@ type ImportedTask struct {
 
 // A Need is a dependency: a task that has to be completed first.
 type Need struct {
-	Key      string // of the task, see [ExternalKey]
+	Key      string // key of the task, see [ExternalKey]
 	Optional bool   // if the task is missing, or closes a cycle, the need is noted and dropped
 }
 

@@ -37,7 +37,7 @@ const (
 type RemedyError struct {
 	Err error
 	Do  Remedy
-	ID  int64 // of the thing to deal with; 0 for none
+	ID  int64 // id of the thing to deal with; 0 for none
 }
 
 // Error describes the failure.

@@ -68,7 +68,7 @@ type Review struct {
 	Model   string `json:"model,omitempty"`
 	For     string `json:"for"`               // the configured reviewer: an agent, with its model after a slash
 	Same    bool   `json:"same,omitempty"`    // its model is the author's
-	Tree    string `json:"tree"`              // of the candidate
+	Tree    string `json:"tree"`              // tree of the candidate
 	None    string `json:"none,omitempty"`    // why it is no review; "" if it is one
 	Before  string `json:"before,omitempty"`  // reason why an earlier conversation of the same reviewer was no review
 	Checked string `json:"checked,omitempty"` // the checks that an approving reviewer reports

@@ -58,7 +58,7 @@ type Run struct {
 	Tasks       int     `json:"tasks"`    // distinct tasks worked on so far
 	CostUSD     float64 `json:"cost_usd"`
 	CostKnown   bool    `json:"cost_known"`  // false: that of a session is an estimate, or unknown
-	Tokens      int64   `json:"tokens"`      // of its sessions that have ended
+	Tokens      int64   `json:"tokens"`      // tokens of its sessions that have ended
 	ExitStatus  *int    `json:"exit_status"` // null while it runs
 	Reason      string  `json:"reason"`      // one sentence: why it ended
 	Machine     string  `json:"machine"`     // the name of the one that it works on
@@ -105,7 +105,7 @@ type Limits struct {
 	MaxDayCostUSD   float64 `json:"max_cost_per_day_usd"`   // from midnight to midnight, across all runs
 	MaxMonthCostUSD float64 `json:"max_cost_per_month_usd"` // from the first of the month on, across all runs
 	SessionSeconds  float64 `json:"session_seconds"`
-	IdleSeconds     float64 `json:"idle_seconds"` // of a session
+	IdleSeconds     float64 `json:"idle_seconds"` // idle seconds of a session
 	SessionTurns    int     `json:"session_turns"`
 	SessionCostUSD  float64 `json:"session_cost_usd"`
 	SessionTokens   int64   `json:"session_tokens"`  // of a session; 0 leaves it to the cost, at the dearest known price

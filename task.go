@@ -140,14 +140,14 @@ type Task struct {
 	Origin       Origin  `json:"origin"`
 	DependsOn    []int64 `json:"depends_on"` // ids, ascending
 	Waits        Waits   `json:"waits"`
-	InReview     bool    `json:"-"`        // a person merges its change: it is a pull request, or is about to be one
+	InReview     bool    `json:"-"`        // a person merges its change, which is a pull request or will be one
 	Attempts     int     `json:"attempts"` // sessions that counted: agent errors, interruptions and losses do not
 	StuckCount   int     `json:"stuck_count"`
 	Created      Time    `json:"created"`
 	Updated      Time    `json:"updated"`
 	CompletedAt  Time    `json:"completed_at"`
 
-	Role           Role     `json:"-"` // of its sessions: [RoleWork] or [RolePlan]
+	Role           Role     `json:"-"` // role of its sessions: [RoleWork] or [RolePlan]
 	Marks          []string `json:"-"` // notes from its planning
 	Description    string   `json:"-"`
 	Acceptance     []string `json:"-"` // criteria in words

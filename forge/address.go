@@ -22,7 +22,7 @@ const (
 // An Address is where a repository is.
 type Address struct {
 	Kind        string
-	URL         string // of the forge, such as "https://git.example.org"
+	URL         string // URL of the forge, such as "https://git.example.org"
 	Owner, Name string // on GitLab the owner may be a path of groups
 }
 

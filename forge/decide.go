@@ -38,7 +38,7 @@ type Seen struct {
 	Known   bool         // it is a task
 	Wanted  bool         // it was open and had the label at the last look
 	Changed bool         // its text has changed since
-	Status  ralph.Status // of its task
+	Status  ralph.Status // status of its task
 	Review  bool         // its task has an open pull request, which decides: merging that closes the issue
 }
 

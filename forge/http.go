@@ -39,7 +39,7 @@ func (k Kind) Passes() bool { return k == Away || k == Limited || k == Token }
 // An Error is a failed request.
 type Error struct {
 	Kind   Kind
-	Status int       // of the response; 0 without one
+	Status int       // status of the response; 0 without one
 	Said   string    // by the forge
 	Until  time.Time // of [Limited]: when to try again
 }

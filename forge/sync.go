@@ -31,7 +31,7 @@ type Syncer struct {
 	Now    func() time.Time
 	Stands func(Standing) // called with the forge's state after each look; may be nil
 
-	self   Account // of the token; asked for once, and again after a failure
+	self   Account // account of the token; asked for once, and again after a failure
 	rights map[string]right
 	sure   bool      // every post has a known end; if not, search for a post before sending it
 	wait   time.Time // no look before this time
@@ -39,7 +39,7 @@ type Syncer struct {
 	asked  time.Time // when the forge was read last
 
 	edge    map[int64]bool      // issues of the last second of changes that were read when it was over
-	due     map[int64]time.Time // of pull requests: no read before this time
+	due     map[int64]time.Time // by pull request: no read before this time
 	tip     string              // commit of the target at the last look
 	refused string              // the last post or issue of this look that the forge refuses
 	dirty   map[int64]bool      // tasks whose status may have changed since it was posted; nil: all

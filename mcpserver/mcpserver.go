@@ -134,7 +134,7 @@ func Serve(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.Wri
 // jsonLines reads the lines of a stream that are JSON, and not too long.
 type jsonLines struct {
 	in   *bufio.Reader
-	rest []byte // of the line
+	rest []byte // rest of the line
 }
 
 func (l *jsonLines) Read(p []byte) (int, error) {

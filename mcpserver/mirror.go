@@ -23,13 +23,13 @@ const MirrorFile = "session.json"
 type Chats struct {
 	Store *store.DB
 	Loop  *loop.Loop // nil if the server claims, completes and signals nothing
-	Root  string     // of the project
+	Root  string     // root of the project
 	State string     // the project's state folder
 	File  string     // session.json
 
 	CheckpointAt int    // percentage of a context from which ralph recommends a new chat
 	Addr         string // address of the background server
-	Version      string // of ralph
+	Version      string // version of ralph
 	Person       string // owner of these chats
 	Environ      []string
 	Getenv       func(name string) string

@@ -18,7 +18,7 @@ import (
 // A PlanCall is a call of agentic_plan_decide.
 type PlanCall struct {
 	Feature string   `json:"feature"` // "" for the only plan that waits
-	Names   []string `json:"names"`   // of tasks, in the plan or as TASK-3; none for all
+	Names   []string `json:"names"`   // names of tasks, in the plan or as TASK-3; none for all
 	Verdict string   `json:"verdict"` // approve or reject
 	Reason  string   `json:"reason"`
 }

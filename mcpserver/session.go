@@ -33,8 +33,8 @@ type Session struct {
 	Version    string
 	Mask       func(string) string // masks secrets in the agent's input; nil masks nothing
 
-	Review *agent.Review // of a session that reviews; nil for one that works
-	Plan   *agent.Plan   // of a session that plans; nil for others
+	Review *agent.Review // for a reviewing session; nil for others
+	Plan   *agent.Plan   // for a planning session; nil for others
 
 	unreported string // a file that exists until it has reported a phase; "" if none was created
 }

@@ -23,12 +23,12 @@ type Template struct {
 type Value struct {
 	Role         string // role and rules, the signals, how done is checked
 	Discipline   string // the instructions of the task's discipline
-	Learnings    string // of the project and the feature
+	Learnings    string // learnings of the project and the feature
 	Task         string // the task with its criteria and dependencies
 	Answers      string // people's answers to questions
 	Continuation string // where earlier sessions stopped
 	Problems     string // flags
-	Comments     string // of people and other agents
+	Comments     string // comments of people and other agents
 	Files        string // that earlier sessions changed
 	Checkpoint   string // where the last session was cut off
 	LeftOut      string // a line on the parts that the budget omits

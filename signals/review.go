@@ -14,7 +14,7 @@ const ReviewRounds = 2
 
 // ReviewSeen holds ralph's observations of a reviewing session.
 type ReviewSeen struct {
-	Ending   ralph.Ending // of its agent
+	Ending   ralph.Ending // ending of its agent
 	Why      string       // the agent's reason for that ending
 	Looked   int          // calls that read or ran something
 	Asked    bool         // it was asked whether the task asks for the changed tests

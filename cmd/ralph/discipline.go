@@ -20,7 +20,7 @@ type named[T any] struct {
 	noun   string
 	list   func(tx *store.Tx) ([]T, error)
 	head   []string
-	cells  func(v T) []string // of a list
+	cells  func(v T) []string // cells of a list
 	show   func(ctx context.Context, name string) error
 	check  func(ctx context.Context) error // refuses values of flags; nil for none
 	get    func(tx *store.Tx, name string) (T, error)

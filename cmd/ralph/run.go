@@ -86,7 +86,7 @@ type runOptions struct {
 	task   int64 // to work on alone; 0 for none
 	wait   bool  // follow the task if a run in progress takes it
 	model  string
-	title  string   // of a task to add
+	title  string   // title of a task to add
 	plan   *planRun // state of a plan's task; nil if it is no plan
 	add    ralph.Task
 	agent  string

@@ -17,7 +17,7 @@ import (
 type Session struct {
 	Number  int
 	Session *ralph.Session // nil if it is free
-	Task    ralph.Task     // of the session
+	Task    ralph.Task     // task of the session
 	Idle    string         // why it is free, if known
 	Port    int            // the first port of the session; 0 for none
 	Still   bool           // it stands still until a person answers a permission request

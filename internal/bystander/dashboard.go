@@ -34,7 +34,7 @@ const minToken = 20
 // Options of [Open].
 type Options struct {
 	Person  string // name for people's decisions there
-	Version string // of ralph
+	Version string // version of ralph
 	// TLSCert and TLSKey are files in PEM, relative to the project; "" is plain HTTP. Insecure serves that to other
 	// machines, too.
 	TLSCert, TLSKey string

@@ -44,7 +44,7 @@ type cheat struct {
 	title  string
 	run    string   // by the shell
 	reason bool     // told that tests refuse its work, the agent claims that the task requires it
-	args   []string // of its task
+	args   []string // flags of its task
 	honest bool     // it has to be merged, without a person
 	before string   // its action before its done, as a line of the script; "" for none
 }

@@ -19,7 +19,7 @@ type Queue struct {
 	Disciplines []ralph.Discipline
 	Tasks       []ralph.Task       // in the order of the queue
 	IDs         map[int64]string   // the ids that ralph's own import recognizes tasks by
-	Learnings   []ralph.Learning   // of the project and of features
+	Learnings   []ralph.Learning   // learnings of the project and of features
 	Notes       map[int64][]string // ralph's notes on a task: in Markdown, as a quotation
 }
 

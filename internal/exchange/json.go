@@ -185,7 +185,7 @@ type looks struct {
 
 	passes bool // it is a list of things that pass or not, or has one
 
-	keys map[string]bool // of the object, the first element, or the first line
+	keys map[string]bool // keys of the object, the first element, or the first line
 }
 
 func (l looks) has(keys ...string) bool {

@@ -9,15 +9,15 @@ import (
 type Line struct {
 	Kind string `json:"ralph"` // "feature", "discipline", "task" or "learning"
 
-	Name         string   `json:"name,omitempty"` // of a feature or discipline
+	Name         string   `json:"name,omitempty"` // name of a feature or discipline
 	Description  string   `json:"description,omitempty"`
-	Learnings    string   `json:"learnings,omitempty"` // of a feature, written by people
+	Learnings    string   `json:"learnings,omitempty"` // learnings of a feature, written by people
 	Verify       []string `json:"verify,omitempty"`
-	Instructions string   `json:"instructions,omitempty"` // of a discipline
+	Instructions string   `json:"instructions,omitempty"` // instructions of a discipline
 	Model        string   `json:"model,omitempty"`
 	Agent        string   `json:"agent,omitempty"`
 
-	ID           string       `json:"id,omitempty"` // of a task; a later import uses it to recognize the task
+	ID           string       `json:"id,omitempty"` // id of a task; a later import uses it to recognize the task
 	Title        string       `json:"title,omitempty"`
 	Acceptance   []string     `json:"acceptance,omitempty"`
 	Files        []string     `json:"files,omitempty"` // globs of files that the task will touch
@@ -29,7 +29,7 @@ type Line struct {
 	Origin       ralph.Origin `json:"origin,omitempty"`
 	DependsOn    []string     `json:"depends_on,omitempty"` // ids of tasks
 
-	Text      string `json:"text,omitempty"` // of a learning
+	Text      string `json:"text,omitempty"` // text of a learning
 	KindOf    string `json:"kind,omitempty"`
 	Scope     string `json:"scope,omitempty"`
 	Rationale string `json:"rationale,omitempty"`

@@ -57,13 +57,13 @@ type line struct {
 	kind     lineKind
 	fate     fate
 	raw      string
-	indent   int    // of a fence for the code in it
-	level    int    // of a heading
-	mark     string // of a box, as in the file
+	indent   int    // indent of a fence for the code in it
+	level    int    // level of a heading
+	mark     string // mark of a box, as in the file
 	at       [2]int // where the mark stands in raw
 	optional bool   // a box of Kiro's: "- [ ]* …"
-	text     string // of a heading or a box
-	id       string // of a row in a table
+	text     string // text of a heading or a box
+	id       string // id of a row in a table
 	needs    string // … and the tasks that it waits for
 }
 

@@ -49,7 +49,7 @@ type section struct {
 type markdownTask struct {
 	ralph.ImportedTask
 	at       *line
-	mark     string // of its box
+	mark     string // mark of its box
 	optional bool
 	struck   bool  // the file has struck it through
 	boxes    int   // criteria with a box
@@ -195,7 +195,7 @@ func (r *markdownReader) roles() {
 	r.count()
 }
 
-// alike makes tasks of headings without a box beside others of their kind that have some: "Task 3".
+// alike makes tasks of headings without a box if headings of the same kind have one: "Task 3".
 func (r *markdownReader) alike() {
 	type kind struct {
 		level int

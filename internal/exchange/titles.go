@@ -85,7 +85,7 @@ type taskTitle struct {
 	word  string // before its number, in lower case
 	alias string // its number
 	title string
-	mark  string // of a box in it
+	mark  string // mark of a box in it
 	sure  bool   // it is a task, whatever is below it
 	group bool   // it is none, with any content
 	boxed bool

@@ -71,7 +71,7 @@ func Whole(w io.Writer, s term.Screen, before, said string) {
 type Choice struct {
 	Key   string // "" if any words are it
 	Label string
-	Args  []string // of the command
+	Args  []string // arguments of the command
 	Asks  string   // prompt for words that the command takes; "" for none
 	Free  bool     // it may have no words
 }

@@ -17,7 +17,7 @@ type Kind struct {
 	Form Form
 	Band bool // on every page of the dashboard, above all else
 
-	name     string                           // of an item: {id} and {task} are filled in
+	name     string                           // name of an item: {id} and {task} are filled in
 	commands func(i store.InboxItem) []string // that answer an item, with {id} and {task}
 	choices  func(i store.InboxItem) []Choice // in a dialogue; nil for none
 	same     func(i store.InboxItem) string   // the common part of items that share a row; nil: each has its own

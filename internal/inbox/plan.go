@@ -20,7 +20,7 @@ type Plan struct {
 	Feature ralph.Feature     `json:"feature"`
 	Tasks   []PlanTask        `json:"tasks"` // that were planned, or that it is to change; oldest first
 	Waits   []store.InboxItem `json:"waits"` // proposed tasks, amendments, and proposals to cancel a task
-	State   string            `json:"state"` // of the editable parts; for `ralph plan edit --state`
+	State   string            `json:"state"` // state of the editable parts; for `ralph plan edit --state`
 }
 
 // A PlanTask is a task of a plan.

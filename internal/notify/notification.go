@@ -54,7 +54,7 @@ const (
 type Notification struct {
 	ID        string     `json:"id"` // the same for each delivery of an event to anyone
 	Type      Type       `json:"type"`
-	Timestamp ralph.Time `json:"timestamp"` // of the event
+	Timestamp ralph.Time `json:"timestamp"` // timestamp of the event
 	Data      Data       `json:"data"`
 }
 
@@ -71,16 +71,16 @@ type Data struct {
 	SessionID string `json:"session_id,omitempty"`
 	RunID     int64  `json:"run_id,omitempty"`
 
-	CommentID int64    `json:"comment_id,omitempty"` // of a question or flag
+	CommentID int64    `json:"comment_id,omitempty"` // comment id of a question or flag
 	Question  string   `json:"question,omitempty"`
 	Options   []string `json:"options,omitempty"`
 	Preferred string   `json:"preferred,omitempty"`
 	Blocking  *bool    `json:"blocking,omitempty"` // of a question
-	Category  string   `json:"category,omitempty"` // of a flag
+	Category  string   `json:"category,omitempty"` // category of a flag
 	Trouble   string   `json:"trouble,omitempty"`  // the kind of a trouble
 
 	Reason     string      `json:"reason,omitempty"`
-	ExitStatus *int        `json:"exit_status,omitempty"` // of a run
+	ExitStatus *int        `json:"exit_status,omitempty"` // exit status of a run
 	Sessions   int         `json:"sessions,omitempty"`
 	Tasks      int         `json:"tasks,omitempty"`
 	CostUSD    float64     `json:"cost_usd,omitempty"`

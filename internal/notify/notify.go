@@ -38,8 +38,8 @@ type Notifier struct {
 	From      int64           // the event after which a new receiver starts
 	Over      <-chan struct{} // closed when no more events will come; nil if they always may
 	Drain     time.Duration   // time left for deliveries once Over is closed
-	Tries     int             // of each delivery
-	Timeout   time.Duration   // of each try
+	Tries     int             // tries of each delivery
+	Timeout   time.Duration   // timeout of each try
 	Log       *slog.Logger
 
 	// Mask masks secrets in a text; nil masks nothing.

@@ -37,7 +37,7 @@ type Policy struct {
 	Default Verdict
 	Guards  bool // apply the built-in rules
 
-	Tools Tools // of the agent
+	Tools Tools // tools of the agent
 
 	Project  string   // the project's root, absolute
 	State    string   // folder of ralph's own state, absolute

@@ -239,7 +239,7 @@ rm -rf "$3"`
 
 // A Server is a PostgreSQL.
 type Server struct {
-	URL string // of its first database, by a socket
+	URL string // URL of its first database, by a socket
 
 	held io.WriteCloser // the standard input of the script
 }

@@ -27,7 +27,7 @@ var supervised sync.Map
 type Process struct {
 	name       string
 	marker     string
-	mark       string // of the supervisor, and of the command until it executes its program
+	mark       string // marker of the supervisor, and of the command until it executes its program
 	pid        int
 	supervisor *exec.Cmd
 	events     *os.File
@@ -42,7 +42,7 @@ type Process struct {
 	mu      sync.Mutex // guards the fields below
 	orders  *os.File
 	encoder *gob.Encoder
-	serial  int                // of the last question
+	serial  int                // serial of the last question
 	asked   map[int]chan event // waiting for answers, by serial
 }
 

@@ -25,9 +25,9 @@ type process struct {
 	identity
 	parent  int
 	group   int
-	state   byte   // of the main thread
+	state   byte   // state of the main thread
 	threads int    // 1 if dead: the main thread stays until it is reaped
-	name    string // of the program, at most 15 bytes
+	name    string // name of the program, at most 15 bytes
 	command string // command line, or else the name
 	noEnv   bool   // currently without environment, as while it executes a program
 }

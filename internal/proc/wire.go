@@ -33,7 +33,7 @@ type request struct {
 // An order is a command to the supervisor, at any time until the end.
 type order struct {
 	Do     verb
-	Serial int   // of the answer; 0 for none
+	Serial int   // serial of the answer; 0 for none
 	Keep   []int // for killOthers
 }
 
@@ -55,7 +55,7 @@ type started struct {
 
 // An event is the answer to an order, or the end.
 type event struct {
-	Serial  int    // of the order
+	Serial  int    // serial of the order
 	Problem string // why the order failed
 	Members []Member
 	Killed  []Leftover

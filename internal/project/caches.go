@@ -62,7 +62,7 @@ var homeTable = []struct{ variable, theirs string }{
 // A cached is a cache in its location for this user.
 type cached struct {
 	cache
-	dir    string // of the user's
+	dir    string // the user's folder for it
 	exists bool
 }
 

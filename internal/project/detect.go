@@ -22,7 +22,7 @@ type Likely struct {
 	Command string
 	JUnit   []string // its test reports, unless it prints `go test -json`
 	fits    func(text []byte) bool
-	folder  string // of the project, in which it is run; "" for its root
+	folder  string // folder of the project, in which it is run; "" for its root
 }
 
 // within returns the check of a folder, as a command that starts in the project's root.

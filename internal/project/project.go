@@ -43,7 +43,7 @@ type Project struct {
 	Confinement Confinement // set for a run
 	Blank       bool        // there is no queue yet; set by Open
 	Environ     []string    // that ralph was started with
-	Version     string      // of ralph, reported to agents
+	Version     string      // version of ralph, reported to agents
 	Log         *slog.Logger
 
 	userFile string // the user's own configuration; "" if there can be none

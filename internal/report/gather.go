@@ -122,7 +122,7 @@ type Morning struct {
 	Rest     []string // why it ended and its changes, by lines
 	Night    []Part   // the figures of the night, if it had several runs; nil otherwise
 	Changed  Changed
-	CostUSD  float64    // of the sessions that have ended
+	CostUSD  float64    // cost of the sessions that have ended
 	Since    ralph.Time // when a person looked last; zero if it is about the last run
 	// of the sessions and merges that Headline counts
 	Of store.SessionFilter

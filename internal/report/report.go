@@ -65,14 +65,14 @@ type Receipt struct {
 	CostKnown bool          `json:"cost_known"`
 	Agents    []ralph.By    `json:"agents"` // its workers, each once
 	Tokens    ralph.Tokens  `json:"tokens"`
-	Verify    []ralph.Check `json:"verify"` // of the last session
+	Verify    []ralph.Check `json:"verify"` // checks of the last session
 	// Unresolved warnings and blocking problems that its sessions reported.
 	Flags []Flag   `json:"flags"`
 	Notes []string `json:"notes"` // notes on its sessions for people
 	// Strangers counts the refused attempts of other programs than its agents to use ralph's tools.
 	Strangers int `json:"strangers,omitempty"`
 
-	Numbers       []int   `json:"numbers"`         // of its sessions, among the run's simultaneous ones
+	Numbers       []int   `json:"numbers"`         // numbers of its sessions, among the run's simultaneous ones
 	MergeSeconds  float64 `json:"merge_seconds"`   // time that its done work waited to be merged
 	TimesSentBack int     `json:"times_sent_back"` // number of times that its work could not be merged
 
@@ -100,7 +100,7 @@ type Waiting struct {
 	Kind     string   `json:"kind"`
 	TaskID   int64    `json:"task_id"`
 	Item     string   `json:"item"`  // its name in the inbox
-	Title    string   `json:"title"` // of its task
+	Title    string   `json:"title"` // title of its task
 	Asks     string   `json:"asks"`  // the decision, in a line
 	Text     string   `json:"text"`
 	Commands []string `json:"commands"` // each answers it in another way

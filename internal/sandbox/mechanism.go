@@ -24,7 +24,7 @@ const (
 type Mechanism struct {
 	Name    string
 	Program string   // bwrap, for bubblewrap
-	ABI     int      // of the kernel's Landlock, which bubblewrap uses too; 0 if there is none
+	ABI     int      // ABI of the kernel's Landlock, which bubblewrap uses too; 0 if there is none
 	Why     []string // why no better one is used
 	Layers  bool     // commands can have a [View]; see [Mechanism.TryLayers]
 }

@@ -73,7 +73,7 @@ func telling(name string) bool {
 	})
 }
 
-// hides reports whether a value can be told from ordinary output.
+// hides reports whether a value differs enough from ordinary output to be masked.
 func hides(text string) bool {
 	if len(text) < shortest || strings.Trim(text, "0123456789.") == "" && len(text) < 2*shortest {
 		return false

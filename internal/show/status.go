@@ -25,11 +25,11 @@ type StatusView struct {
 	Running  bool                `json:"running"`
 	Run      *ralph.Run          `json:"run"`            // in progress, or the last that did something; null for none
 	Morning  []string            `json:"morning"`        // its summary, by lines
-	Figures  report.Figures      `json:"figures"`        // of the same
+	Figures  report.Figures      `json:"figures"`        // figures of the same
 	Last     *Completed          `json:"last_completed"` // null if no session completed a task
 	Sessions []ralph.Session     `json:"sessions"`       // in progress
 	Parallel []advice.Session    `json:"-"`              // if there are several
-	Counts   map[string]int      `json:"counts"`         // of tasks, see [ralph.Task.Key]
+	Counts   map[string]int      `json:"counts"`         // counts of tasks, see [ralph.Task.Key]
 	Waiting  int                 `json:"waiting_for_people"`
 	Outside  []int64             `json:"unaccepted"`     // completed tasks that nothing recorded explains
 	Inbox    []store.InboxItem   `json:"inbox"`          // of it: permissions, the first questions and flags
@@ -38,7 +38,7 @@ type StatusView struct {
 	Lines    []string            `json:"-"`              // its description
 	Reverted []ralph.Reverted    `json:"reverted"`       // completed tasks whose changes people have reverted
 	Resting  []store.AgentState  `json:"agents_resting"` // agents for which no session starts now, and why
-	Limits   ralph.Limits        `json:"limits"`         // of the run in progress, or else of the next one
+	Limits   ralph.Limits        `json:"limits"`         // limits of the run in progress, or else of the next one
 	Today    float64             `json:"cost_today_usd"` // since midnight, over all runs
 	Windows  []ralph.UsageWindow `json:"usage_windows"`
 	Summed   bool                `json:"-"` // the summary is of all runs since a moment

@@ -33,7 +33,7 @@ type Home struct {
 	Root   string // folder of ralph.yaml, or the top of the git work tree
 	State  string // folder of the database and the transcripts
 	Git    bool
-	Top    string    // of the git work tree
+	Top    string    // top of the git work tree
 	Common string    // git directory that all work trees share
 	Server string    // the URL of the queue's database; "" if it is a file in State
 	Warn   io.Writer // receives a message when the queue becomes another folder's

@@ -20,7 +20,7 @@ var ErrNoSystemd = errors.New("systemd does not run this machine")
 // A Manager manages units of one systemd instance: a user's, or the system's.
 type Manager struct {
 	System  bool
-	Folder  string   // of its units
+	Folder  string   // folder of its units
 	Environ []string // the environment of systemctl
 	Booted  string   // exists if the machine runs systemd; see sd_booted(3)
 }
@@ -127,7 +127,7 @@ func (m Manager) Uninstall(ctx context.Context, u Unit) (was bool, err error) {
 // A State is the state of a service according to systemd.
 type State struct {
 	Systemd   bool   `json:"systemd"` // the machine runs systemd
-	Name      string `json:"name"`    // of the unit
+	Name      string `json:"name"`    // name of the unit
 	File      string `json:"file"`
 	Installed bool   `json:"installed"`
 	Enabled   bool   `json:"enabled"`    // starts automatically
@@ -135,7 +135,7 @@ type State struct {
 	Sub       string `json:"sub"`        // in systemd's terms: "running", "dead", "auto-restart"
 	Text      string `json:"text"`       // ralph's status text
 	PID       int    `json:"pid"`        // 0 if it is not running
-	Result    string `json:"result"`     // of the last end: "success", "exit-code", "watchdog"
+	Result    string `json:"result"`     // result of the last end: "success", "exit-code", "watchdog"
 	Exit      int    `json:"exit"`       // last exit status
 	Restarts  int    `json:"restarts"`   // automatic restarts
 	Since     string `json:"since"`      // start of Active, in systemd's format

@@ -24,7 +24,7 @@ import (
 
 // A Unit describes a service.
 type Unit struct {
-	Name    string   // of the service, for people; default: the name of the project's directory
+	Name    string   // name of the service, for people; default: the name of the project's directory
 	Dir     string   // the project's root, absolute
 	Binary  string   // ralph, absolute
 	RunArgs []string // further arguments of `ralph run --daemon`

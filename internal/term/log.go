@@ -18,7 +18,7 @@ type lines struct {
 	mu       *sync.Mutex
 	out      io.Writer
 	terminal bool
-	attrs    []slog.Attr // of every record
+	attrs    []slog.Attr // attributes of every record
 }
 
 // Log returns a log for people. On a terminal it erases the status line first and leaves out information; elsewhere

@@ -68,7 +68,7 @@ type Model struct {
 	input    textinput.Model
 	wanted   Action  // text being written or confirmed
 	deciding Waiting // whose words are written
-	key      string  // of the decision
+	key      string  // key of the decision
 	drafts   map[draft]string
 	held     *held            // the decision that can be taken back; nil for none
 	gone     map[row]bool     // decided rows, until they wait no longer

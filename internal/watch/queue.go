@@ -30,14 +30,14 @@ type Queue struct {
 	Project string        // its name
 	State   string        // state folder
 	Forge   func() string // its state in a line; "" for none
-	Limits  ralph.Limits  // of the next run
+	Limits  ralph.Limits  // limits of the next run
 	Do      func(ctx context.Context, a Action) (said string, err error)
-	Lines   func(ctx context.Context, i store.InboxItem) (string, error) // of a held change
+	Lines   func(ctx context.Context, i store.InboxItem) (string, error) // lines of a held change
 
 	last    Snapshot // last read from the database
 	changed <-chan struct{}
 	number  int              // followed
-	process string           // of the run
+	process string           // process of the run
 	windows map[string]int64 // context sizes of models
 
 	session string

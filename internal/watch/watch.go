@@ -28,7 +28,7 @@ type Snapshot struct {
 	Forge   string // its state in a line; "" for none
 
 	Running bool     // a run is active
-	State   string   // of the run: "running", "waiting", "paused"; of the last one: "ended"
+	State   string   // state of the run: "running", "waiting", "paused"; of the last one: "ended"
 	Control string   // a person's request, as in ralph.Run
 	Reason  string   // why it waits, or why it ended
 	Morning []string // summary of the last night, as in `ralph status`
@@ -36,7 +36,7 @@ type Snapshot struct {
 	Failed  int      // tasks of the night
 	Until   ralph.Time
 	Since   ralph.Time
-	Exit    *int // of the last run, if none is active
+	Exit    *int // exit status of the last run, if none is active
 
 	Sessions, MaxSessions int
 	CostUSD, MaxCostUSD   float64 // of the run
@@ -44,7 +44,7 @@ type Snapshot struct {
 
 	Parallel    []advice.Session // if there are several
 	Session     *ralph.Session   // the followed session in progress; nil for none
-	Task        ralph.Task       // of the session
+	Task        ralph.Task       // task of the session
 	SessionUSD  float64          // cost limit
 	SpentUSD    float64          // its spending so far, an estimate; 0 if unknown
 	ContextUsed int64            // tokens of its context; 0 if unknown

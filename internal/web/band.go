@@ -17,7 +17,7 @@ type notice struct {
 	ID      string
 	Text    string
 	To      string // where a button posts to; "" for none
-	Label   string // of the button, or else of the link
+	Label   string // label of the button, or else of the link
 	Further string // a page with more details; "" for none
 	Remedy  string // in a sentence, with commands in backticks; "" for none
 }

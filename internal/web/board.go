@@ -172,7 +172,7 @@ type listView struct {
 	Hidden   url.Values        // the parameters of the latter
 	Spent    map[int64]float64 // USD, by task
 	Pager    pager
-	Word     string // of [ralph.Words]; "" for any
+	Word     string // one of [ralph.Words]; "" for any
 	Feature  string
 	Text     string
 	Words    []string

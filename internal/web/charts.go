@@ -85,7 +85,7 @@ type costs struct {
 type costRow struct {
 	Name, To string
 	store.Spent
-	Width float64 // of its bar, in thousandths of the widest
+	Width float64 // width of its bar, in thousandths of the widest
 }
 
 // Cost is the cost in words.

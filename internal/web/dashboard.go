@@ -37,8 +37,8 @@ type Server struct {
 	Store   *store.DB
 	Project string       // its name
 	Person  string       // name for people's comments and decisions here
-	Version string       // of ralph
-	Limits  ralph.Limits // of the next run
+	Version string       // version of ralph
+	Limits  ralph.Limits // limits of the next run
 	Log     *slog.Logger
 
 	Token  string   // required for changes; never empty

@@ -24,7 +24,7 @@ type item struct {
 	store.InboxItem
 	Look  look
 	Form  inbox.Form
-	Label string // of a flag or suggestion: "blocking, security", "split"
+	Label string // label of a flag or suggestion: "blocking, security", "split"
 	Parts string // the form for splitting the task as suggested; "" for other items
 	Also  []item // further items that wait for the same reason
 	Asks  string // for held work: the needed approval, in plain words
@@ -36,9 +36,9 @@ type item struct {
 	Behind   int
 	Took     report.Receipt
 	RetryUSD float64
-	Last     *ralph.Session // of a failed task; nil if it had none
-	Change   *shownChange   // of held work
-	Member   *item          // of several held items: the one whose change is shown
+	Last     *ralph.Session // last session of a failed task; nil if it had none
+	Change   *shownChange   // change of held work
+	Member   *item          // among several held items: the one whose change is shown
 }
 
 func newItem(i store.InboxItem) item {

@@ -36,7 +36,7 @@ type Health struct {
 	Reason    string     `json:"reason"`         // why it is failing; "" otherwise
 	Run       string     `json:"run"`            // "none", "running", "waiting", "paused" or "lost"
 	RunReason string     `json:"run_reason"`     // the reason why a run waits
-	RunID     int64      `json:"run_id"`         // of the newest run; 0 if there was none
+	RunID     int64      `json:"run_id"`         // run id of the newest run; 0 if there was none
 	LastEvent ralph.Time `json:"last_event"`     // time of the newest event
 	Waiting   int        `json:"waiting_people"` // number of inbox items
 }

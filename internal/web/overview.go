@@ -20,7 +20,7 @@ import (
 type summary struct {
 	Run       *ralph.Run // newest; nil if there was none
 	Running   bool
-	Limits    ralph.Limits       // of the run in progress, or else of the next one
+	Limits    ralph.Limits       // limits of the run in progress, or else of the next one
 	Elapsed   float64            // seconds since the run began
 	Today     float64            // USD since midnight
 	Forge     string             // its state in a line; "" for none

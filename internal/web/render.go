@@ -128,7 +128,7 @@ func (a *app) static() http.Handler {
 // A view is the content of a page.
 type view struct {
 	title  string
-	name   string // of the template
+	name   string // name of the template
 	nav    string // path of its menu entry
 	task   int64  // only events of this task update the page; 0 for all
 	live   bool   // the page is updated while it is open

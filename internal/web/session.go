@@ -57,7 +57,7 @@ type sessionView struct {
 	Missing  string // why there is no transcript
 	Kinds    []ralph.CommentKind
 	Used     agent.Event // its use so far, if its agent has reported it
-	Window   int64       // of the model; 0 if that is not known
+	Window   int64       // window of the model; 0 if that is not known
 	Prompt   bool        // it is there to be read
 	Claimed  string      // the agent's last words on its work
 	Claims   int         // number of its claims about the command
@@ -94,7 +94,7 @@ type changed struct {
 // A shownEntry is an entry of a transcript as shown.
 type shownEntry struct {
 	transcript.Entry
-	Verb look // of a signal
+	Verb look // verb of a signal
 	Name string
 }
 

@@ -120,7 +120,7 @@ type chartColumn struct {
 	To         string // the address of its details
 	Total      string
 	Parts      []chartPart
-	Texts      []string // of the parts, in the table
+	Texts      []string // texts of the parts, in the table
 }
 
 type chartPart struct {

@@ -177,7 +177,7 @@ type card struct {
 	Options []option
 	Replies []card
 	Can     string // a person's next action: "answer", "decide", "resolve", "suggestion", or ""
-	Sort    string // of a suggestion
+	Sort    string // sort of a suggestion
 	Parts   string // the form for splitting the task as suggested; "" for other suggestions
 	Review  string // the approval that is needed; "" for none
 	Claim   bool   // it is an agent's claim about its own work, as opposed to ralph's findings

@@ -45,7 +45,7 @@ type Resumer interface {
 
 // A Resumption is a conversation that a person continues.
 type Resumption struct {
-	SessionID string // of the former session
+	SessionID string // session id of the former session
 	LogDir    string // with that session's transcript
 	From, Dir string // where it worked, and where it works from now on
 	Socket    string // where ralph's tools answer

@@ -19,7 +19,7 @@ const (
 // A Picture is a picture that a message names, for an agent whose protocol accepts pictures.
 type Picture struct {
 	Type string // "image/png"
-	Data string // of the file, as base64
+	Data string // data of the file, as base64
 }
 
 // URL returns the picture as an address.

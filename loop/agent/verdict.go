@@ -240,7 +240,8 @@ type class struct {
 	within   []int // statuses for which the words are more precise; 0 is none
 }
 
-// classes has the sharper ones first: no credit is often called a limit, and a prompt that is too long an error.
+// classes has the more precise ones first: services often report missing credit as a limit, and a
+// prompt that is too long as an error.
 var classes = []class{
 	{
 		ralph.Billing,

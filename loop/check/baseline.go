@@ -42,7 +42,7 @@ type Verifier struct {
 	Rules
 	Store     *store.DB
 	Workspace *workspace.Workspace // nil if only stored results count: a command without one is then [ErrUnknown]
-	Key       string               // of results on the commit, see [workspace.Pool.ResultKey]
+	Key       string               // key of results on the commit, see [workspace.Pool.ResultKey]
 	State     string               // the folder for ralph's own files
 	Busy      func(time.Duration)  // called with the maximum time of the next step; may be nil
 	Slow      func(command string) // called with a command outside of sessions that runs longer than a second

@@ -104,7 +104,7 @@ type Round struct {
 	Dir     string
 	Session string
 	Made    string   // folder with the commands' files of Dir; "" is Dir
-	Env     []string // of the workspace, in addition to the rules'
+	Env     []string // variables of the workspace, in addition to the rules'
 	Log     string
 	copied  []ralph.Copied       // folders of the person's in it
 	at      *workspace.Workspace // is kept from filling the disk; nil for none

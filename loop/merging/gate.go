@@ -43,9 +43,9 @@ type examination struct {
 	commands check.Commands
 	rules    gate.Rules
 	pairs    []worktree.Pair
-	files    []gate.File // of the project
+	files    []gate.File // files of the project
 	blobs    map[string]ralph.Blob
-	own      []check.Outcome // of the task's own commands where its session began
+	own      []check.Outcome // results of the task's own commands where its session began
 	results  gate.Results
 	found    ralph.Gate
 }

@@ -40,7 +40,7 @@ type Link struct {
 	Change ralph.Change
 	Onto   string // the commit that it is merged onto
 	Commit string // the merge; Onto if that has the change already
-	Tree   string // of the merge
+	Tree   string // tree of the merge
 }
 
 // A Stack is changes merged onto a target, one after the other.

@@ -39,7 +39,7 @@ type Rules struct {
 	After       []string
 	Message     string        // template of the commit message, with {task} and so on; "" is the default
 	AfterEnv    []string      // the environment of After, of signatures and of commands that talk to a remote
-	Timeout     time.Duration // of each of these commands
+	Timeout     time.Duration // timeout of each of these commands
 	State       string        // the folder for ralph's own files
 }
 

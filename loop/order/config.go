@@ -48,7 +48,7 @@ type Limits struct {
 	Deadline     time.Time     // end of the run's time; zero for none
 	Turns        int
 	CostUSD      float64       // the session's budget
-	Tokens       int64         // of every kind; 0 leaves it to CostUSD
+	Tokens       int64         // tokens of every kind; 0 leaves it to CostUSD
 	Grace        time.Duration // grace period when the run is stopped
 	CheckpointAt int           // percentage of the model's context at which a checkpoint is made; 0 means never
 }

@@ -58,7 +58,7 @@ func (c *Config) planPrompt(tx *store.Tx, t ralph.Task, works agent.Agent) (stri
 // A Fit describes how well a plan fits the present tasks.
 type Fit struct {
 	Known     signals.Nameable
-	States    map[int64]string   // of the tasks of the feature
+	States    map[int64]string   // states of the tasks of the feature
 	Waits     map[int64][]string // parts of these that wait for a person
 	Overtaken []string           // names of tasks of the plan whose counterparts have changed
 	Problems  []string           // reasons against proposing it

@@ -317,7 +317,7 @@ func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base
 		_, err := tx.Beginning(s.Row.ID, &before, &started)
 		return err
 	})
-	before.Head = cmp.Or(before.Head, made.Base) // of a session that was recorded without one
+	before.Head = cmp.Or(before.Head, made.Base) // the session was recorded without one
 	shown, base := s.shown, before.Head
 	if s.Workspace.Clone != nil {
 		base = s.Workspace.Clone.Base

@@ -10,7 +10,7 @@ import (
 // hashes has one digest for each part that a session can change, so that ralph can name the unchanged parts (pipeline,
 // "Stagnation").
 type hashes struct {
-	Definitions string `json:"definitions"` // of its task and feature, without people's edits
+	Definitions string `json:"definitions"` // definitions of its task and feature, without people's edits
 	Files       string `json:"files"`       // of the files that the configuration lists
 	Head        string `json:"head"`
 	WorkTree    string `json:"work_tree"` // content, with uncommitted and untracked files, without ignored ones

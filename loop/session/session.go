@@ -84,8 +84,8 @@ type Session struct {
 	killed    []string     // processes killed before its done was checked: pid and command
 	confirmed bool         // a person vouches for the done
 
-	desk *desk      // of a session that reviews; nil for one that works
-	plan *planner   // of a session that plans; nil for others
+	desk *desk      // for a reviewing session; nil for others
+	plan *planner   // for a planning session; nil for others
 	Done []Reviewed // sessions that have reviewed this one's work
 }
 

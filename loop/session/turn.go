@@ -79,8 +79,8 @@ type reply struct {
 	comment int64 // the done that it answers, or the person's comment
 	tools   *agent.Profile
 	folder  string          // its workspace
-	found   *finding        // of the check of its done
-	refusal signals.Refusal // of the done
+	found   *finding        // result of the check of its done
+	refusal signals.Refusal // refusal of the done
 	flags   []int64         // blocking flags that are open
 	lines   string          // the difference of the tests, cut
 	marked  []string        // files with conflict marks

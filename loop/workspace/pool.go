@@ -55,7 +55,7 @@ type Pool struct {
 
 // A Clone is the part of a [Workspace] that only ralph's own clones have.
 type Clone struct {
-	Number int // of the session, from 1
+	Number int // number of the session, from 1
 	Checks bool
 	Base   string // the commit that work in the workspace will be merged into
 

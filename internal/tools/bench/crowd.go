@@ -26,7 +26,7 @@ const (
 // A crowd is a project whose tasks several sessions work on at once.
 type crowd struct {
 	project
-	names []string // of the tasks
+	names []string // names of the tasks
 }
 
 // twelve are four tasks that insert at the same place, two that fail only when both are

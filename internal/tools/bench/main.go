@@ -29,7 +29,7 @@ type bench struct {
 	dir    string // for all created files, removed at the end
 	module string // the root of the module, for builds
 	small  bool   // everything as small as possible: to check that it works, not its speed
-	rounds int    // of each measurement
+	rounds int    // rounds of each measurement
 	log    io.Writer
 }
 

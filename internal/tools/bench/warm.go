@@ -35,7 +35,7 @@ func main() {
 type build struct {
 	project
 	took string   // the file in which each of its builds writes its author, and its milliseconds
-	env  []string // of the person's caches
+	env  []string // environment of the person's caches
 }
 
 func (b *bench) newBuild(ctx context.Context, env []string) build {

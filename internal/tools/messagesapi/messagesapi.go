@@ -28,7 +28,7 @@ type Turn struct {
 	Status  int               // an HTTP error instead of an answer
 	Body    string            // its whole body, which clients may retry; "" for one made of the fields below
 	Kind    string            // the error's type, such as rate_limit_error
-	Headers map[string]string // of the answer
+	Headers map[string]string // headers of the answer
 	Resets  int64             // end of a limit, for APIs whose error body has it; Unix seconds
 }
 

@@ -15,7 +15,7 @@ type responses struct {
 	Input []struct {
 		Content json.RawMessage
 		Output  json.RawMessage
-		Tools   []offered // of newer models
+		Tools   []offered // tools of newer models
 	}
 }
 

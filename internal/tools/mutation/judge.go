@@ -39,7 +39,7 @@ const active = "RALPH_MUTANT"
 // A bench builds and runs tests. The module is not copied: the compiler reads other files in place
 // of the mutated ones.
 type bench struct {
-	root   string // of the module
+	root   string // root folder of the module
 	dir    string // for temporary files
 	jobs   int
 	only   *regexp.Regexp     // the tests that judge

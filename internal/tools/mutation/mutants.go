@@ -23,8 +23,8 @@ type mutant struct {
 	begin    int
 	end      int
 	with     string
-	body     [2]int   // of the function, without braces; zeros outside of functions, and if it cannot be copied
-	reach    [2]place // of the function
+	body     [2]int   // body of the function, without braces; zeros outside of functions, and if it cannot be copied
+	reach    [2]place // reach of the function
 	results  bool     // the function has results
 }
 

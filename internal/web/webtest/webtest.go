@@ -26,15 +26,15 @@ type Night struct {
 	Failed     []int64           // tasks
 	Ended      map[int64]string  // the last session that ended, by task
 	Permission int64             // that a paused agent waits for
-	Limits     *ralph.Limits     // of its runs; nil for high limits
+	Limits     *ralph.Limits     // limits of its runs; nil for high limits
 	Morning    time.Time         // its end, where the clock stops; zero for the time of Fill, from which the clock runs
-	Files      map[string]string // of sessions, by "SESSION/transcript", "SESSION/prompt" and "SESSION/diffs"
+	Files      map[string]string // files of sessions, by "SESSION/transcript", "SESSION/prompt" and "SESSION/diffs"
 
 	db    *store.DB
 	ctx   context.Context
 	run   ralph.Run
 	tasks int
-	count int // of sessions
+	count int // count of sessions
 
 	mu    sync.Mutex
 	at    time.Time // the clock; zero is the real one

@@ -69,7 +69,7 @@ type (
 		Type    string   `json:"type"`
 		Text    string   `json:"text"`
 		Content *content `json:"content"`
-		Path    string   `json:"path"` // of a diff
+		Path    string   `json:"path"` // path of a diff
 		Old     string   `json:"oldText"`
 		New     string   `json:"newText"`
 	}

@@ -23,7 +23,7 @@ type session struct {
 	options Options
 	task    agent.Assignment
 	conn    *jsonrpc.Conn
-	id      string // of the agent's own session
+	id      string // id of the agent's own session
 	sees    bool   // it takes pictures
 
 	mu      sync.Mutex // of the following messages

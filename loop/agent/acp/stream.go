@@ -17,7 +17,7 @@ import (
 type stream struct {
 	profile *Profile
 	dir     string
-	words   strings.Builder // of a message that arrives in parts
+	words   strings.Builder // text of a message that arrives in parts
 	open    map[string]agent.Event
 	prompts map[string]bool // ids of ralph's prompts that have no answer
 	tally

@@ -14,7 +14,7 @@ type tally struct {
 	requests int // number of the model's requests, if reported
 	tokens   ralph.Tokens
 	told     bool     // tokens were
-	costUSD  *float64 // of the whole session; nil if unreported
+	costUSD  *float64 // cost of the whole session; nil if unreported
 }
 
 // maxCost is more than any conversation costs, in USD: other programs may write costs to the agent's output, too.

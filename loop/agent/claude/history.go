@@ -38,7 +38,7 @@ type history struct {
 	before    int  // tool calls before it
 	turns     int  // in the turns with a result
 	tokens    ralph.Tokens
-	costUSD   float64 // of the turns with a result
+	costUSD   float64 // cost of the turns with a result
 
 	// The turn since the last result.
 	message  string // the id of the last message

@@ -46,7 +46,7 @@ type params struct {
 
 	Typed string `json:"stdin"` // into a terminal
 
-	Name   string `json:"name"` // of a server of tools
+	Name   string `json:"name"` // name of a server of tools
 	Status string `json:"status"`
 
 	Run struct {

@@ -82,7 +82,7 @@ type transcript struct {
 	mu   sync.Mutex // a late message to the agent may be written while the transcript is closed
 	file *os.File
 	most int64 // the size
-	size int64 // of the file
+	size int64 // size of the file
 	head int64 // size of the beginning, with the line after it, if something was left out; else 0
 }
 

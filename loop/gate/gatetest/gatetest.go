@@ -26,7 +26,7 @@ type Project struct {
 	Files   map[string]string
 	Cases   []Case // cheats, then honest ones
 
-	Packages []string // of npm, with their versions
+	Packages []string // packages of npm, with their versions
 }
 
 // A Case is a session's change of a project.
