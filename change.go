@@ -98,7 +98,7 @@ func Trailers(task int64, session string) string {
 type Reverted struct {
 	TaskID int64  `json:"task_id"`
 	By     Commit `json:"by"`               // the revert; zero if the commit was removed
-	Commit string `json:"commit,omitempty"` // that was removed
+	Commit string `json:"commit,omitempty"` // the removed one
 	Branch string `json:"branch"`
 }
 

@@ -358,7 +358,7 @@ type TargetBehind struct {
 type TroubleFound struct {
 	Kind    string `json:"kind"`
 	What    string `json:"what"`
-	Command string `json:"command"` // that fixes it; "" if none does
+	Command string `json:"command"` // command that fixes it; "" if none does
 }
 
 // PermissionAsked reports that an agent waits for a person's permission.

@@ -128,7 +128,7 @@ type Approval struct {
 	Unchanged bool         `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 
 	Objected   []Review `json:"objected,omitempty"`   // the reviews that still object after all rounds
-	Unreviewed []Review `json:"unreviewed,omitempty"` // that should have looked at it, and did not
+	Unreviewed []Review `json:"unreviewed,omitempty"` // reviewers that should have looked at it, and did not
 	Summary    string   `json:"summary,omitempty"`    // the author's summary, if reviewers object
 }
 

@@ -102,8 +102,8 @@ type Limits struct {
 	MaxTasks        int     `json:"max_tasks"`
 	MaxSeconds      float64 `json:"max_seconds"`
 	MaxCostUSD      float64 `json:"max_cost_usd"`
-	MaxDayCostUSD   float64 `json:"max_cost_per_day_usd"`   // from midnight to midnight, across all runs
-	MaxMonthCostUSD float64 `json:"max_cost_per_month_usd"` // from the first of the month on, across all runs
+	MaxDayCostUSD   float64 `json:"max_cost_per_day_usd"`   // for all runs, from midnight to midnight
+	MaxMonthCostUSD float64 `json:"max_cost_per_month_usd"` // for all runs, from the first of the month on
 	SessionSeconds  float64 `json:"session_seconds"`
 	IdleSeconds     float64 `json:"idle_seconds"` // idle seconds of a session
 	SessionTurns    int     `json:"session_turns"`

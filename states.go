@@ -5,7 +5,7 @@ import "slices"
 // A StateTime sums up the time that sessions spent in one phase.
 type StateTime struct {
 	State    Phase   `json:"state"`
-	Sessions int     `json:"sessions"` // that entered it
+	Sessions int     `json:"sessions"` // sessions that entered it
 	Seconds  float64 `json:"seconds"`  // in total
 	Median   float64 `json:"median_seconds"`
 	Long     int     `json:"unusually_long"`

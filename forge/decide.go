@@ -28,7 +28,7 @@ const (
 
 // Seen is all that the decision on an issue depends on.
 type Seen struct {
-	Label  string // that makes a task
+	Label  string // label that makes a task
 	Has    bool   // the issue has it
 	Closed bool
 	Acted  bool // a person with the right made its last change between wanted and not wanted
@@ -78,7 +78,7 @@ func digest(parts ...any) string {
 type Command struct {
 	Verb     Verb
 	Text     string
-	Question int64 // that it answers; 0 if it names none
+	Question int64 // number of the question that it answers; 0 if it names none
 }
 
 // A Verb is a kind of command.
@@ -157,11 +157,11 @@ type News struct {
 	Merged    bool
 	Unwanted  bool // its task was cancelled
 	Reviewing bool // its change waits for the task; otherwise a session works, or will
-	Conflict  bool // with its base
+	Conflict  bool // it conflicts with its base
 	Pending   bool // checks have not ended
 	Red       []Check
-	Reviews   []Review // that object, and were not taken yet
-	Remarks   []Remark // that were not taken yet
+	Reviews   []Review // new reviews that object
+	Remarks   []Remark // new remarks
 	Objects   bool     // a reviewer requests changes
 	Approved  bool
 	Rounds    int // sessions that it has caused

@@ -76,7 +76,7 @@ type Standing struct {
 	Repository string     `json:"repository"`
 	Looked     ralph.Time `json:"looked"`            // the last look that succeeded
 	Failed     string     `json:"failed"`            // why the last look failed; "" if it did not
-	Kind       Kind       `json:"kind,omitempty"`    // of that failure
+	Kind       Kind       `json:"kind,omitempty"`    // kind of that failure
 	Until      ralph.Time `json:"until,omitzero"`    // no look before this time
 	Posts      int        `json:"posts"`             // posts that wait to be sent
 	Left       *int       `json:"left,omitempty"`    // requests left of the rate limit

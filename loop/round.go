@@ -189,7 +189,7 @@ type outlook struct {
 	spending store.Spending
 	lapsed   []ralph.Session // claims that were not renewed in time
 	lost     []ralph.Session // open sessions of lost runs
-	away     bool            // that may be at the unreachable remote
+	away     bool            // the task may be at the unreachable remote
 	held     int             // number of tasks that wait because their prompts were too long
 }
 

@@ -16,7 +16,7 @@ import (
 // goroutines, which send it their results. Lasting state is in the database.
 type runner struct {
 	course
-	jobsCtx context.Context                  // that of those goroutines
+	jobsCtx context.Context                  // context of those goroutines
 	jobs    map[int]*job                     // those in progress, by number
 	over    chan func(context.Context) error // receives a function per result, which applies it to the run
 	ended   []func(context.Context) error    // received, but not yet applied

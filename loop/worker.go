@@ -39,7 +39,7 @@ func (c *Claim) Workspace() (dir string, env []string) {
 type DroppedError struct {
 	Task  int64
 	Why   string
-	Where string // where the work is, in words; "" if it is only where it was done
+	Where string // place of the work, in words; "" if it is only where it was done
 }
 
 // Error describes the error and its effect on the worker.

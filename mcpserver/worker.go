@@ -39,7 +39,7 @@ type WorkerOptions struct {
 
 	Address string    // the address to serve; "" for stdio
 	Token   string    // the token that clients on an address send; "" generates and prints one
-	Tell    io.Writer // where to print it
+	Tell    io.Writer // for its output
 }
 
 const workerInstructions = "These tools hand out tasks. Look with get_next_actionable, take one with claim_task, " +

@@ -29,7 +29,7 @@ type Value struct {
 	Continuation string // where earlier sessions stopped
 	Problems     string // flags
 	Comments     string // comments of people and other agents
-	Files        string // that earlier sessions changed
+	Files        string // files that earlier sessions changed
 	Checkpoint   string // where the last session was cut off
 	LeftOut      string // a line on the parts that the budget omits
 

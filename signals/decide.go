@@ -65,7 +65,7 @@ type Facts struct {
 	Vouched     bool          `json:"vouched,omitempty"`      // a person vouches for the done
 	Worker      bool          `json:"worker,omitempty"`       // a worker or a person works, no agent that ralph started
 	Cloned      bool          `json:"cloned,omitempty"`       // it works in a workspace of ralph's
-	Verify      []ralph.Check `json:"verify,omitempty"`       // without their output
+	Verify      []ralph.Check `json:"verify,omitempty"`       // checks without their output
 	Protected   []string      `json:"protected,omitempty"`    // protected files that it changed
 	Void        bool          `json:"void"`                   // ended by others: no closing verb counts
 	CancelledBy string        `json:"cancelled_by,omitempty"` // person that cancelled the task; "" for nobody
@@ -366,7 +366,7 @@ func sentBack(f Facts, d *Decision) {
 		return
 	}
 	before := f.Task.TimesSentBack
-	if f.told(ReplyConflict) > 0 && !f.Moved { // and that was counted
+	if f.told(ReplyConflict) > 0 && !f.Moved { // the conflict was already counted
 		before--
 	}
 	d.TimesSentBack = before + 1

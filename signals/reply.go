@@ -7,17 +7,17 @@ type Reply string
 
 // The replies of a session that works.
 const (
-	ReplyRemind    Reply = "remind"    // to call a closing verb
+	ReplyRemind    Reply = "remind"    // the agent must call a closing verb
 	ReplyRefused   Reply = "refused"   // the reasons for the refusal
 	ReplyTests     Reply = "tests"     // the former tests refuse the done
 	ReplyBlind     Reply = "blind"     // tests pass with any expectation
 	ReplyConflict  Reply = "conflict"  // the work conflicts with merged work
-	ReplyAside     Reply = "aside"     // that all commits are on branches that are not verified
-	ReplyUnchanged Reply = "unchanged" // that nothing changed, and that all commands passed before
-	ReplyFlags     Reply = "flags"     // that blocking flags are open
+	ReplyAside     Reply = "aside"     // all commits are on branches that are not verified
+	ReplyUnchanged Reply = "unchanged" // nothing changed, and all commands passed before
+	ReplyFlags     Reply = "flags"     // blocking flags are open
 	ReplyDebris    Reply = "debris"    // the change leaves out files that tools left behind
-	ReplyElsewhere Reply = "elsewhere" // that nothing changed in a worker's folder
-	ReplyConfirm   Reply = "confirm"   // that nothing changed, and that no command checks it
+	ReplyElsewhere Reply = "elsewhere" // nothing changed in a worker's folder
+	ReplyConfirm   Reply = "confirm"   // nothing changed, and no command checks it
 	ReplyComment   Reply = "comment"   // nothing of ralph's: a person's comment is on its way
 )
 

@@ -133,7 +133,7 @@ func (a *app) offerCommit(ctx context.Context, root string) {
 
 // A setup holds the results of `ralph init`: the files it wrote and the project it found.
 type setup struct {
-	path, text     string // of the configuration
+	path, text     string // path and text of the configuration
 	written, added bool   // all of it, or its checks
 	use            string // the agent
 	installed      []string
@@ -248,7 +248,7 @@ func (a *app) configure(
 		return s, usage(fmt.Errorf("%s exists already: set verify in it", s.path))
 	}
 	if !s.written && len(verify) == 0 && (again == nil || !lacks) {
-		return s, nil // as it is there
+		return s, nil // the one there
 	}
 	commands := verify
 	if len(verify) == 0 {

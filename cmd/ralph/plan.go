@@ -69,7 +69,7 @@ type planRun struct {
 	task   int64
 	queued bool // for another run in progress
 
-	feature string                          // that is planned
+	feature string                          // feature to plan
 	name    func(*store.Tx) (string, error) // names it
 }
 

@@ -83,7 +83,7 @@ const formatGitHub = "github"
 
 // runOptions are the flags of `ralph run` that are not keys of the configuration.
 type runOptions struct {
-	task   int64 // to work on alone; 0 for none
+	task   int64 // the only task to work on; 0 for none
 	wait   bool  // follow the task if a run in progress takes it
 	model  string
 	title  string   // title of a task to add

@@ -148,8 +148,8 @@ type Review struct {
 
 // When selects the changes to review: those that match all of its conditions.
 type When struct {
-	Lines int      // that add and remove at least that number of lines; 0 is any
-	Files []string // that touch such files; empty is any
+	Lines int      // minimum number of added and removed lines; 0 is any
+	Files []string // globs of touched files; empty is any
 }
 
 // Permissions are the rules for answering an agent's requests (docs/howto/permissions.md).

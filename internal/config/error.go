@@ -19,7 +19,7 @@ type Error struct {
 
 // Bounds of quoted text, in characters.
 const (
-	maxShown  = 160 // of a line or a message
+	maxShown  = 160 // of a line or a message, in characters
 	maxQuoted = 60  // of a value or a name
 )
 

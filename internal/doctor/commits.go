@@ -14,7 +14,7 @@ func Commits(ctx context.Context, p *project.Project) (list []Finding) {
 	}
 	tree, err := worktree.Open(ctx, p.Root)
 	if err != nil {
-		return nil // which is reported elsewhere
+		return nil // reported elsewhere
 	}
 	if p.Config.Merge.Into == "" && tree.Branch(ctx) == "" {
 		list = append(list, Finding{

@@ -13,7 +13,7 @@ import (
 
 type beadsIssue struct {
 	Kind                                      string `json:"_type"`
-	Key, Value                                string // of a memory
+	Key, Value                                string // key and value of a memory
 	ID                                        ident
 	Title, Description, Design, Notes, Status string
 	Acceptance                                string `json:"acceptance_criteria"`

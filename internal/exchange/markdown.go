@@ -53,7 +53,7 @@ type markdownTask struct {
 	optional bool
 	struck   bool  // the file has struck it through
 	boxes    int   // criteria with a box
-	ticked   []int // which of them are ticked
+	ticked   []int // indexes of the ticked ones
 	list     list
 	step     string // the box that the next line follows
 	named    bool   // the file has its id
@@ -88,7 +88,7 @@ type markdownReader struct {
 	lines  []*line
 	root   *section
 	all    []*section
-	title  *section // whose heading names the document; nil for none
+	title  *section // its heading names the document; nil for none
 	name   string
 	tasks  []*markdownTask
 	aside  []*line  // boxes that are neither tasks nor below one

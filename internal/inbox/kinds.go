@@ -18,7 +18,7 @@ type Kind struct {
 	Band bool // on every page of the dashboard, above all else
 
 	name     string                           // name of an item: {id} and {task} are filled in
-	commands func(i store.InboxItem) []string // that answer an item, with {id} and {task}
+	commands func(i store.InboxItem) []string // commands that answer an item, with {id} and {task}
 	choices  func(i store.InboxItem) []Choice // in a dialogue; nil for none
 	same     func(i store.InboxItem) string   // the common part of items that share a row; nil: each has its own
 	holds    bool                             // work cannot continue before a decision

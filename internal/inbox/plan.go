@@ -18,7 +18,7 @@ import (
 // A Plan is a feature's plan, with its open parts.
 type Plan struct {
 	Feature ralph.Feature     `json:"feature"`
-	Tasks   []PlanTask        `json:"tasks"` // that were planned, or that it is to change; oldest first
+	Tasks   []PlanTask        `json:"tasks"` // planned tasks, and tasks that it would change; oldest first
 	Waits   []store.InboxItem `json:"waits"` // proposed tasks, amendments, and proposals to cancel a task
 	State   string            `json:"state"` // state of the editable parts; for `ralph plan edit --state`
 }

@@ -357,7 +357,7 @@ type spool struct {
 
 	mu      sync.Mutex
 	middle  bool   // within an incoming line
-	raw     bool   // that is not an object
+	raw     bool   // it is not an object
 	pending []byte // messages sent during a line
 	err     error
 }

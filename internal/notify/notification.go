@@ -32,7 +32,7 @@ const (
 	TroubleFound     Type = "trouble.found"     // a person must fix something besides tasks
 
 	typeTest   Type = "test"   // `ralph notify`
-	typeDigest Type = "digest" // of several types, all wanted by the receiver
+	typeDigest Type = "digest" // several types, all wanted by the receiver
 )
 
 // Types lists the types that a receiver can subscribe to.
@@ -75,7 +75,7 @@ type Data struct {
 	Question  string   `json:"question,omitempty"`
 	Options   []string `json:"options,omitempty"`
 	Preferred string   `json:"preferred,omitempty"`
-	Blocking  *bool    `json:"blocking,omitempty"` // of a question
+	Blocking  *bool    `json:"blocking,omitempty"` // whether a question blocks
 	Category  string   `json:"category,omitempty"` // category of a flag
 	Trouble   string   `json:"trouble,omitempty"`  // the kind of a trouble
 

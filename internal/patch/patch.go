@@ -24,7 +24,7 @@ type File struct {
 // Split divides git's output into files. Lines before the first file are left out.
 func Split(patch string) (files []File) {
 	notes, in := "", false         // in is whether the last line was part of a hunk
-	var head, body strings.Builder // of the last file, which may be large
+	var head, body strings.Builder // parts of the last file, which may be large
 	end := func() {
 		if last := len(files) - 1; last >= 0 {
 			files[last].Head, files[last].Body = head.String(), body.String()

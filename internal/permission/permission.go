@@ -181,7 +181,7 @@ type part struct {
 	tool string
 
 	raw     string   // input of a tool other than the shell, as compact JSON
-	url     string   // to be fetched
+	url     string   // address to fetch
 	file    *file    // written or read
 	command *command // simple command
 	dirs    []string // in which git would change something

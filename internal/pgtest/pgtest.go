@@ -202,7 +202,7 @@ func execute(base, statement string) (err error) {
 // Found reports whether there is a PostgreSQL to be started, or has to be.
 func Found() bool {
 	if testing.Short() && !Used() {
-		return false // make check has it
+		return false // make check sets it
 	}
 	_, err := program("initdb")
 	return err == nil || os.Getenv("RALPH_REQUIRE_POSTGRES") != ""
@@ -317,7 +317,7 @@ func start(address string, launch func(*exec.Cmd) error) (s *Server, ended func(
 	cmd := exec.Command("sh", "-c", script, "sh", initdb, postgres, dir, durable, address)
 	cmd.Dir, cmd.Stderr = "/", os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if os.Getuid() == 0 { // which initdb refuses
+	if os.Getuid() == 0 { // initdb refuses root
 		const nobody = 65534
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 		if err := os.Chown(dir, nobody, nobody); err != nil {

@@ -29,7 +29,7 @@ type hunt struct {
 // newHunt hunts all descendants of this process, a supervisor. wrapper is the file name of the program that the leader
 // has just started to execute; the process itself may still have the name of this one.
 func newHunt(leader int, wrapper string) *hunt {
-	const longest = 15 // of a process's name
+	const longest = 15 // length of a process's name
 	return &hunt{find: family, command: leader, wrapper: wrapper[:min(len(wrapper), longest)], seen: map[identity]bool{}}
 }
 
@@ -71,7 +71,7 @@ func (h *hunt) interrupt(all bool) (any bool) {
 		return false
 	}
 	for _, p := range found {
-		if p.name == h.wrapper || p.group != h.command { // or in the wrapper's own group
+		if p.name == h.wrapper || p.group != h.command { // the wrapper's own group counts, too
 			continue
 		}
 		// If that fails, the grace period ends anyway.

@@ -37,7 +37,7 @@ type Process struct {
 	cause      error         // why it is lost
 
 	ordered atomic.Bool // the supervisor has an order and must be awake
-	killing atomic.Bool // that order kills everything
+	killing atomic.Bool // an order to kill everything was given
 
 	mu      sync.Mutex // guards the fields below
 	orders  *os.File

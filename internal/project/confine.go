@@ -232,7 +232,7 @@ func (c Confinement) view(role, ws, dir string) (sandbox.Box, error) {
 			return box, err
 		}
 		box.View, box.Env = l.view, l.env
-		box.View.Shm = l.view.Shm && c.Sandbox.Name != sandbox.Bubblewrap // which has one
+		box.View.Shm = l.view.Shm && c.Sandbox.Name != sandbox.Bubblewrap // Bubblewrap has one
 		for _, layer := range l.view.Layers {
 			box.Folders = append(box.Folders, layer.At)
 		}

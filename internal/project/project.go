@@ -42,7 +42,7 @@ type Project struct {
 	Config      config.Loaded
 	Confinement Confinement // set for a run
 	Blank       bool        // there is no queue yet; set by Open
-	Environ     []string    // that ralph was started with
+	Environ     []string    // ralph's own at its start
 	Version     string      // version of ralph, reported to agents
 	Log         *slog.Logger
 

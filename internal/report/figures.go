@@ -47,7 +47,7 @@ type Figures struct {
 	NeedsYou   int `json:"needs_you"`
 	Undone     int `json:"undone_or_cancelled"`
 	Unfinished int `json:"not_finished"`
-	Sessions   int `json:"sessions"` // that worked on them
+	Sessions   int `json:"sessions"` // sessions that worked on them
 
 	// The proofs of merged tasks add up to Merged.
 	Proved       int `json:"proved"`           // by tests that failed before and pass now

@@ -123,7 +123,7 @@ func newSeat(ctx context.Context, environ []string, place string) (s seat, err e
 	}
 	if s.id == "" {
 		s.id = mint(s.place)
-		if Exists(filepath.Join(s.home, s.id, recordName)) { // of a project that was here before
+		if Exists(filepath.Join(s.home, s.id, recordName)) { // the project was here before
 			s.id += "-" + strings.ToLower(rand.Text()[:6])
 		}
 	}

@@ -126,7 +126,7 @@ func lostAbove(dir string, environ []string) (string, error) {
 // sit determines the location of the project's state; with own, of a package's state.
 func (h *Home) sit(ctx context.Context, environ []string, own bool) error {
 	own = h.Git && (own || h.repository.hasPackage(h.Top, h.Root))
-	began, err := readFile(filepath.Join(h.Root, PlainName, idName)) // without git
+	began, err := readFile(filepath.Join(h.Root, PlainName, idName)) // a project without git
 	if err != nil {
 		return err
 	}

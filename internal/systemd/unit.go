@@ -34,7 +34,7 @@ type Unit struct {
 
 	StopTimeout time.Duration // time for the service to end
 	System      bool          // a system unit, not a user's
-	User        string        // that a system unit runs as
+	User        string        // user of a system unit
 }
 
 // maxName is the maximum length of a file name on every file system, in bytes.

@@ -189,7 +189,7 @@ type reader struct {
 	suite  string          // suite of the following tests, as cargo prints it
 	suites map[string]bool // names that are no tests
 
-	open *start // of a test that has begun; nil if there is none
+	open *start // test that has begun; nil if there is none
 	name string // its name
 	says Status // its status if known; "" before any
 	last string // the last name with its status

@@ -24,7 +24,7 @@ type mode int
 const (
 	normal     mode = iota
 	writing         // a comment, an answer or a filter
-	confirming      // of an irreversible action
+	confirming      // confirming an irreversible action
 	reading         // everything that waits, in full
 	opened          // of the items, the selected one in full
 	helping
@@ -32,7 +32,7 @@ const (
 
 // A line is a line of the session's log, not yet fitted to the screen.
 type line struct {
-	kind string // as in transcript.Line
+	kind string // kind in transcript.Line
 	text string
 }
 

@@ -160,7 +160,7 @@ func (s *Queue) current(tx *store.Tx, v *Snapshot) error {
 		}
 	}
 	if !ok || session.Worker == "" && !v.Running {
-		return nil // or from a lost run
+		return nil // from a lost run
 	}
 	v.Session = &session
 	if v.Task, err = tx.Task(session.TaskID); err != nil {

@@ -39,7 +39,7 @@ type Snapshot struct {
 	Exit    *int // exit status of the last run, if none is active
 
 	Sessions, MaxSessions int
-	CostUSD, MaxCostUSD   float64 // of the run
+	CostUSD, MaxCostUSD   float64 // costs of the run
 	DayUSD, MaxDayUSD     float64 // since midnight
 
 	Parallel    []advice.Session // if there are several
@@ -120,7 +120,7 @@ type Action struct {
 	Do       string     // "comment", "decide", "pause", "resume", "skip" or "stop"
 	ID       int64      // the task to comment on
 	Text     string     // the comment, or the session to skip
-	Commands [][]string // that decide
+	Commands [][]string // commands that decide
 }
 
 // A Source provides the content of a screen. Snapshot and Read are called by one goroutine at a time, other than the
@@ -152,7 +152,7 @@ type (
 		again    bool // more looks follow it
 	}
 	acted struct {
-		row  row // that was decided on; zero for none
+		row  row // the row of the decision; zero for none
 		said string
 		err  error
 	}

@@ -52,7 +52,7 @@ type shownChange struct {
 	Files    []changed
 	Unread   string // why its lines are not known
 	Approval ralph.Approval
-	Comment  int64 // that asks for the approval; 0 if nothing waits for one
+	Comment  int64 // comment with the approval; 0 if nothing waits for one
 }
 
 // changeOf returns the newest change of a task, without its files; nil if it has none.

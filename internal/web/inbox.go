@@ -28,7 +28,7 @@ type item struct {
 	Parts string // the form for splitting the task as suggested; "" for other items
 	Also  []item // further items that wait for the same reason
 	Asks  string // for held work: the needed approval, in plain words
-	Plan  *plan  // of a plan that is shown whole
+	Plan  *plan  // a plan that is shown completely
 
 	// For the selected item: its task (nil for none), the number of tasks that wait for it, its cost so far, and the
 	// likely cost of a retry with all items of its reason (USD).
@@ -339,8 +339,8 @@ type inboxView struct {
 	Pager  pager
 	Chosen *item       // shown whole; nil for none
 	Asked  bool        // the address names it
-	Gone   *ralph.Task // of an item that the address names and that no longer waits; nil for none
-	Query  url.Values  // of this list
+	Gone   *ralph.Task // task of an item in the address that no longer waits; nil for none
+	Query  url.Values  // parameters of this list
 }
 
 // An inboxTab is a filter with the number of its items.

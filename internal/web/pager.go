@@ -47,7 +47,7 @@ func newPager(r *http.Request, more bool) pager {
 	to := func(n int) string {
 		q := r.URL.Query()
 		q.Set("page", strconv.Itoa(n))
-		q.Del("item") // which is on this page
+		q.Del("item") // this page shows it
 		return link(r.URL.Path, q)
 	}
 	if more {

@@ -60,7 +60,7 @@ func parsePages() (p pages, err error) {
 		for _, t := range one.Templates() {
 			called := t.Name()
 			switch called {
-			case "": // which all of these begin with
+			case "": // all of these begin with it
 				continue
 			case "content":
 				called = contentOf(strings.TrimSuffix(path.Base(name), ".html"))

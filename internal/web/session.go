@@ -39,7 +39,7 @@ type sessionView struct {
 	Quiet    float64   // seconds since its agent was last heard of; 0 if that is not long ago
 	Edited   []changed // by the agent's tools so far
 	Stays    []ralph.Stay
-	Times    timeline // of these
+	Times    timeline // their times
 	Stood    ralph.Phase
 	Why      []signals.Step
 	Decision string // formatted JSON
@@ -305,7 +305,7 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 		v.Last = before - 1
 	}
 	from := max(0, v.Last-streamEntries)
-	if r.Header.Get("X-Refresh") == "" || !v.Running { // a page that follows has it from its stream
+	if r.Header.Get("X-Refresh") == "" || !v.Running { // an open page gets it from its stream
 		list, err := j.part(from, v.Last-from)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -424,7 +424,7 @@ type sessionsView struct {
 	Narrowed []narrowed
 	Ended    []string
 	N        int     // number of all equal ones
-	CostUSD  float64 // of those that have ended
+	CostUSD  float64 // cost of those that have ended
 	Pager    pager
 }
 

@@ -27,7 +27,7 @@ type taskView struct {
 	DependsOn  []ralph.Task
 	Session    *ralph.Session // in progress
 	Clock      float64        // seconds since that began
-	Heard      heard          // of it
+	Heard      heard          // comments on it
 	Doing      shownEntry     // its last
 	Sessions   []ralph.Session
 	Receipt    report.Receipt
@@ -59,7 +59,7 @@ type filter struct {
 	Verb     ralph.Verb // "" for all
 	Session  string
 	Counts   map[ralph.Verb]int // "" counts comments other than signals
-	Verbs    []ralph.Verb       // that occur
+	Verbs    []ralph.Verb       // verbs that occur
 	Sessions []ralph.Session
 	Any      bool // something is filtered out
 }
@@ -188,7 +188,7 @@ type card struct {
 type judgement struct {
 	Look   look
 	Text   string
-	Checks []ralph.Check // that passed
+	Checks []ralph.Check // checks that passed
 }
 
 // An option is an answer that an agent offers.

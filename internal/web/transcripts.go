@@ -53,7 +53,7 @@ func (t *transcripts) used(session string) (agent.Event, error) {
 // A heard has the state of a session in progress from its transcript.
 type heard struct {
 	used agent.Event
-	last transcript.Entry // that says or does something
+	last transcript.Entry // last entry with words or an action
 	at   time.Time        // when its agent last said or did something; zero if that is unknown
 }
 

@@ -454,7 +454,7 @@ func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	var written []string // of objects that the sparse work tree lacked
+	var written []string // objects that the sparse work tree lacked
 	fields := strings.Split(string(out), "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
 		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))

@@ -208,7 +208,7 @@ func Say(text string) Answer { return Answer{Text: text} }
 // A Message is a person's message to a running session.
 type Message struct {
 	Text      string
-	Delivered func() // called once the agent has it
+	Delivered func() // called when the agent has it
 }
 
 // A Kind is the kind of an agent's event.

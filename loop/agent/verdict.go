@@ -117,7 +117,7 @@ type end struct {
 	name    string
 	last    string       // the last line of its standard error
 	failure *Failure     // its error, or the service's; nil for none
-	class   ralph.Ending // of that; "" if it has none
+	class   ralph.Ending // ending for it; "" if it has none
 }
 
 // closed reports whether its last turn ended so.

@@ -19,7 +19,7 @@ import (
 type Checker struct {
 	Rules
 	Pool  *workspace.Pool
-	Of    *workspace.Workspace // whose work is checked; nil for the merge queue's
+	Of    *workspace.Workspace // workspace of the checked work; nil for the merge queue's
 	Width int                  // how many sessions may work at once
 	Round Round
 	Over  string // a folder whose files are laid over the commit's while its commands run; "" for none

@@ -13,7 +13,7 @@ import (
 // A guard is a kind of file that runs on people's machines or in their CI, or steers an agent there.
 type guard struct {
 	patterns string // separated by spaces
-	why      string // which program reads it, and when
+	why      string // the program that reads it, and when
 }
 
 // guards lists the guarded files. The files that steer the configured agents are the agents' to name.

@@ -53,7 +53,7 @@ type Stack struct {
 	Conflicts []string      // the files in which it does
 
 	Verified int    // number of links that were verified together, with the result Refused
-	Commit   string // that was verified
+	Commit   string // commit that was verified
 	Refused  string // why it was refused; "" if it passed
 }
 

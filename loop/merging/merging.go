@@ -56,7 +56,7 @@ type Merger struct {
 	Tree      Git
 	Check     check.Rules
 	Workspace Integration
-	Pool      *workspace.Pool // whose set-up the results are stored with
+	Pool      *workspace.Pool // pool of the set-up that the results belong to
 	Links     *Links          // shared by all that work on one target
 	Run       int64           // the run that merges; 0 for a command
 	Log       *slog.Logger

@@ -62,7 +62,7 @@ type Step struct {
 	Changes []ralph.Change // the changes concerned; just one for a conflict, a refusal or a block
 	Reason  string
 	Wait    time.Duration // the longest, of [Await]
-	Working bool          // of [Rest]: a session works on the task that is merged next
+	Working bool          // with [Rest]: a session works on the task that is merged next
 }
 
 // NextStep returns the next step. Changes that are verified in their present form are merged at once. Others wait for

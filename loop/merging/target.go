@@ -141,7 +141,7 @@ func (m *Merger) stand(ctx context.Context) (s Stand, err error) {
 func (m *Merger) rewritten(ctx context.Context, r Refs) error {
 	seen, err := m.below(ctx, r.Point, r.Seen)
 	if err != nil || seen {
-		return err // they had it, and git still has it
+		return err // their branch had the commit, and git still has it
 	}
 	kept := fmt.Sprintf("refs/ralph/lost/%s-%.12s", m.Into, r.Point)
 	if err := m.Tree.SetRef(ctx, kept, r.Point); err != nil {
@@ -556,7 +556,7 @@ func (m *Merger) CaughtUp(ctx context.Context) error {
 // merged work.
 func (m *Merger) follow(ctx context.Context) ralph.TargetBehind {
 	behind, err := m.tryFollow(ctx)
-	if err != nil { // nothing is lost: the commit point has it
+	if err != nil { // nothing is lost: the commit point has the work
 		behind.Branch, behind.Command = m.Into, cmp.Or(behind.Command, "ralph doctor")
 		behind.Reason = fmt.Sprintf("%s could not be moved: %v", m.Into, err)
 	}

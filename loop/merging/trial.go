@@ -43,7 +43,7 @@ type suite struct {
 type experiment struct {
 	*examination
 	suite    suite
-	plain    []gate.Run // of the unchanged target
+	plain    []gate.Run // runs of the unchanged target
 	took     time.Duration
 	runs     int
 	until    time.Time

@@ -98,7 +98,7 @@ func (s *Session) facts(tx *store.Tx, saw *observation) (f signals.Facts, err er
 	f.Protected, f.Evidence, f.Unseen = saw.protected, saw.evidence, saw.unseen
 	f.Conflict, f.Conflicts, f.Marks, f.Moved = saw.conflict, saw.conflicts, saw.marks, saw.moved
 	for _, c := range saw.checks {
-		c.Tail = "" // no decision depends on it, and the session has it
+		c.Tail = "" // no decision depends on the output, and the session has it
 		f.Verify = append(f.Verify, c)
 	}
 	f.Evidence.Strangers, err = tx.Strangers(s.Row.ID)

@@ -38,7 +38,7 @@ type finding struct {
 	conflict  string             // why the candidate conflicts with merged work; "" if it does not
 	conflicts []string           // the conflicting files
 	marks     []string           // of its files, those that still have conflict marks of ralph's
-	merged    []ralph.Check      // or the results of the commands on the merge
+	merged    []ralph.Check      // results of the commands on the merge, if it was checked
 	gateFrom  string             // target and merge of the evidence's gate; "" if there is none
 	gateTo    string
 }
@@ -269,7 +269,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 		if f.evidence.Commits, err = s.commitNotes(ctx, f.made.Head, from); err != nil {
 			f.missed("the authors, dates and words of its commits", err)
 		}
-		merges := f.files // and work of the task's earlier sessions
+		merges := f.files // includes work of the task's earlier sessions
 		if from != base {
 			if merges, err = s.repository().Changes(ctx, base, f.made.Head); err != nil {
 				f.missed("whether a secret was committed", err)

@@ -77,7 +77,7 @@ type Session struct {
 	replies []signals.Notice // all replies to the agent so far
 	shown   string           // the target's tip that its workspace has; "" if only its base
 
-	found     *finding     // from the agent's last turn; nil if still to be made
+	found     *finding     // finding of the agent's last turn; nil if there is none yet
 	called    Cause        // the person's request that cut the check short; "" if none
 	closed    signals.Said // the closing signal that is checked, as [Session.closing] found it
 	changed   parts        // the parts known to have changed so far

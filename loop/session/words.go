@@ -14,10 +14,10 @@ import (
 
 // Replies to agents that do not work on the task itself, but review a change or plan.
 const (
-	replyReview      signals.Reply = "review"       // to object or to approve
-	replyReviewTests signals.Reply = "review-tests" // to tell whether the task requires the changed tests
+	replyReview      signals.Reply = "review"       // asks to object or to approve
+	replyReviewTests signals.Reply = "review-tests" // asks whether the task requires the changed tests
 	replyReviewBoth  signals.Reply = "review-both"  // both
-	replyPlan        signals.Reply = "plan"         // to complete the plan or to ask
+	replyPlan        signals.Reply = "plan"         // asks to complete the plan or to ask
 )
 
 // replies are ralph's messages at the ends of turns, by kind.

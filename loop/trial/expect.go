@@ -368,7 +368,7 @@ func (r *reading) opposed(i int) (o option) {
 	case r.l.name != "js" || r.kind(i) != word || r.is(i-2) == "not" || r.is(i+2) == "not":
 	case name == "to" && r.is(i+1) == ".":
 		o.swap, o.open = true, "to.not"
-	case matcher.MatchString(name) && !strings.HasSuffix(name, "Snapshot"): // which have none
+	case matcher.MatchString(name) && !strings.HasSuffix(name, "Snapshot"): // snapshots have none
 		o.swap, o.open = true, "not."+name
 	}
 	return o

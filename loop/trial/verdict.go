@@ -17,7 +17,7 @@ type Round struct{ Target, Candidate []gate.Run }
 // A Verdict is the result of rounds for tests.
 type Verdict struct {
 	Neutralised []string // tests, and commands in backquotes, that pass with any expectation
-	Tests       int      // of which the mutants also pass on the target: they have no say
+	Tests       int      // tests whose mutants also pass on the target: they have no say
 	Silent      int      // those of them whose mutants pass on the target, too: they say nothing
 }
 

@@ -25,7 +25,7 @@ func (b *bench) files(ctx context.Context) []row {
 		// Files changed in the same second as the index are read each time. A session
 		// takes longer.
 		pause(ctx, aSecond)
-		p.time(ctx, "git", "status") // which writes that down
+		p.time(ctx, "git", "status") // git status writes the index
 		scratch := must(os.MkdirTemp(b.dir, "scratch-*"))
 		begin := time.Now()
 		start := must(tree.Snapshot(ctx, scratch))

@@ -45,7 +45,7 @@ func (b *bench) program(ctx context.Context, name string) (path string) {
 // A server is a process that serves tools on stdio.
 type server struct {
 	*mcp.ClientSession
-	came time.Duration // from its start to its answer to initialize
+	came time.Duration // time from its start to its answer to initialize
 }
 
 func dial(ctx context.Context, cmd *exec.Cmd) server {

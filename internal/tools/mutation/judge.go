@@ -49,7 +49,7 @@ type bench struct {
 	patience atomic.Int64 // number of tests without a mutant that took too long, because the machine is busy
 
 	mu      sync.Mutex
-	killers map[string][]test // that found mutants, by function, latest first
+	killers map[string][]test // tests that found mutants, by function, latest first
 }
 
 // A test is one test function, or a subtest of a slow one, with the blocks that it covered and its

@@ -17,7 +17,7 @@ import (
 type mutant struct {
 	file     string // relative to the root of the module
 	at       place
-	function string // that contains it; "" outside of functions
+	function string // the function around it; "" outside of functions
 	kind     string
 	was, is  string // shown to people, on one line
 	begin    int

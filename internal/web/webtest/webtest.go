@@ -25,7 +25,7 @@ type Night struct {
 	Merged     []int64           // tasks
 	Failed     []int64           // tasks
 	Ended      map[int64]string  // the last session that ended, by task
-	Permission int64             // that a paused agent waits for
+	Permission int64             // the permission that a paused agent waits for
 	Limits     *ralph.Limits     // limits of its runs; nil for high limits
 	Morning    time.Time         // its end, where the clock stops; zero for the time of Fill, from which the clock runs
 	Files      map[string]string // files of sessions, by "SESSION/transcript", "SESSION/prompt" and "SESSION/diffs"

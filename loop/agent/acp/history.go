@@ -40,14 +40,14 @@ type history struct {
 
 	open   bool // a turn is under way
 	active bool // something was seen of one
-	worked bool // and of this one
+	worked bool // this turn did work
 	at     struct {
 		calls  int
 		tokens ralph.Tokens
 	} // use before it began
 	untold bool // the use of one of them is unknown
 	turns  int
-	last   ended          // of the turn that has ended last
+	last   ended          // the turn that has ended last
 	failed *jsonrpc.Error // why the last turn, or the start before the first, failed
 
 	unreadable int

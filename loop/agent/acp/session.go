@@ -26,7 +26,7 @@ type session struct {
 	id      string // id of the agent's own session
 	sees    bool   // it takes pictures
 
-	mu      sync.Mutex // of the following messages
+	mu      sync.Mutex // guards the following messages
 	history history
 	stream  stream
 	refused []string // reasons for refused uses of tools, which the agent has not been told

@@ -175,7 +175,7 @@ func parse(line []byte) (event, bool) {
 	if tolerant(json.Unmarshal(line, &e)) != nil {
 		return event{}, false
 	}
-	if len(e.Cost) > 0 && json.Unmarshal(e.Cost, &e.CostUSD) != nil { // which may have set it
+	if len(e.Cost) > 0 && json.Unmarshal(e.Cost, &e.CostUSD) != nil { // the key may have set it
 		e.CostUSD = nil
 	}
 	return e, true

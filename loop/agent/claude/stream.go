@@ -15,7 +15,7 @@ const maxOpen = 1000
 // A stream converts the CLI's output to events. It remembers only the unanswered tool calls.
 type stream struct {
 	open  map[string]openCall
-	last  time.Time // of the last line that has a time
+	last  time.Time // time of the last line with one
 	began bool
 	dir   string // where the agent works
 }

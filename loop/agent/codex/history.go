@@ -19,7 +19,7 @@ const (
 	maxReason  = 400  // characters of a reason
 	maxDenials = 100
 	maxAsked   = 1000 // uses of tools that the hook was asked about and that have not begun
-	maxThreads = 1000 // that are distinguished
+	maxThreads = 1000 // number of distinguished threads
 	maxID      = 100  // characters of an id
 )
 
@@ -33,7 +33,7 @@ type history struct {
 	turns     int // requests of the model
 	toolCalls int
 	thread    string               // its own
-	threads   map[string]*spending // that, and the threads of agents that it has started, by their ids
+	threads   map[string]*spending // its spending, and that of agents that it has started, by thread
 	windows   map[string]ralph.UsageWindow
 	used      map[string]bool // windows that are used up
 	credits   bool            // the account has none left, and needs them
@@ -41,7 +41,7 @@ type history struct {
 	denials   []string
 	asked     []string // calls about which the hook was, and that have not begun
 
-	last     *turn // that has ended last
+	last     *turn // the turn that has ended last
 	open     bool  // a turn is under way
 	retrying *turnError
 	unasked  string                     // actions without a question to the hook

@@ -20,7 +20,7 @@ type session struct {
 	thread string        // its id
 	ended  chan struct{} // has one if a turn may have
 
-	mu      sync.Mutex // of the following messages
+	mu      sync.Mutex // guards the following messages
 	turn    string     // the id of the one that is under way
 	history history
 	stream  stream

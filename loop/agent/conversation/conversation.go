@@ -56,7 +56,7 @@ type Dialect interface {
 type Heard struct {
 	Events []agent.Event
 	USD    float64      // its known cost until now
-	Tokens ralph.Tokens // that it has used
+	Tokens ralph.Tokens // tokens that it has used
 	Steps  int          // requests of the model
 	Stop   bool         // it must not continue
 }
