@@ -39,7 +39,7 @@ type Evidence struct {
 
 // An Untaken is an entry of a session's workspace that ralph does not take from it, and the reason.
 type Untaken struct {
-	Path string `json:"path"` // a file, or a folder with all that is in it, from the top of the work tree
+	Path string `json:"path"` // a file, or a folder with its contents, from the top of the work tree
 	Why  string `json:"why"`  // a clause whose subject is the path
 }
 
