@@ -122,7 +122,7 @@ func (d Review) evidence(b *strings.Builder) {
 			fmt.Fprintf(b, "- %s (%s): %s\n", Named(cmp.Or(w.Test, w.Command)), w.Kind, text.Short(text.Flat(w.Why), shownWhy))
 		}
 	} else if g.Tried {
-		b.WriteString("- it also passes the tests as they were\n")
+		b.WriteString("- it also passes the old tests\n")
 	}
 	b.WriteString("\n")
 }

@@ -159,7 +159,7 @@ func gateNotes(g ralph.Gate) (list []string) {
 		list = append(list, "tests, as the task allows: "+FileList(weakenings(g.Allowed)))
 	}
 	if g.Tried && len(g.Weakened)+len(g.Allowed) == 0 {
-		list = append(list, "also passes the tests as they were")
+		list = append(list, "also passes the old tests")
 	}
 	if n := g.Trial.Silent; n > 0 {
 		list = append(list, fmt.Sprintf("%d of %s %s no literal expectation", n, text.Count(g.Trial.Tests, "test"),
@@ -187,7 +187,7 @@ func gateNotes(g ralph.Gate) (list []string) {
 		list = append(list, "no test proves it")
 	}
 	if g.Unknown != "" {
-		list = append(list, "not compared with the tests as they were: "+g.Unknown)
+		list = append(list, "not compared with the old tests: "+g.Unknown)
 	}
 	return list
 }

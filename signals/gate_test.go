@@ -29,7 +29,7 @@ func TestWhatAGateComesTo(t *testing.T) {
 		why      string
 	}{
 		{"nothing", ralph.Gate{}, signals.Rules{}, nil, ralph.Merging, "done and verified: it works"},
-		{"the former tests pass", ralph.Gate{Tried: true}, signals.Rules{}, nil, ralph.Merging, "also passes the tests as they were"},
+		{"the former tests pass", ralph.Gate{Tried: true}, signals.Rules{}, nil, ralph.Merging, "also passes the old tests"},
 		{"no reason", ralph.Gate{Weakened: []ralph.Weakening{lost}}, signals.Rules{}, nil, ralph.Pending, "done was refused: tests that pass on the target refuse it as they were, and no reason is given (TestA)"},
 		{"a reason", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{changed, lost}, Files: []ralph.Blob{was}}, signals.Rules{}, nil, ralph.NeedsInput, "waits for approval of changed tests (TestA lost, TestB changed); done and verified"},
 		{"refused whatever the reason", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}}, signals.Rules{Lost: signals.PolicyRefuse}, nil, ralph.Pending, "tests that pass on the target are lost or loosened (TestA)"},
