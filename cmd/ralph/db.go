@@ -26,8 +26,8 @@ func newDB(a *app) *cobra.Command {
 
 // checked is the result of `ralph db check`.
 type checked struct {
-	Database string          `json:"database"`
-	Damage   string          `json:"damage"` // damage of the file itself; "" for none
+	Database string            `json:"database"`
+	Damage   string            `json:"damage"` // damage of the file itself; "" for none
 	Problems []store.Violation `json:"problems"`
 }
 

@@ -127,9 +127,9 @@ func knows(outcomes []Outcome, command string) bool {
 // ErrUnknown means that a command has no result yet for a state.
 var ErrUnknown = errors.New("the command has not been run on this state")
 
-// suite runs commands, or reuses their results. If anew is set, earlier failures are not reused. The commands before one
-// that runs run again, since it may need what they built, unless they passed and take a minute. Shared ones that fail
-// run once more; the task's own are expected to fail.
+// suite runs commands, or reuses their results. If anew is set, earlier failures are not reused. A command that runs
+// may need files that those before it build, so they run again, unless they passed and take a minute. Shared commands
+// that fail run once more. The task's own are expected to fail.
 func (v *Verifier) suite(ctx context.Context, c Commands, anew bool) (list []Outcome, err error) {
 	commands, last, before := c.All(), -1, 0.0
 	due := make([]bool, len(commands))

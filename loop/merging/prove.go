@@ -105,7 +105,8 @@ func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 		return nil, err
 	}
 	r.Now, r.Target = runs(now), runs(was)
-	if r.New, err = m.swapped(ctx, before, c.Commit, gate.New(r.Files), commands.Shared, r.Target); err != nil || ctx.Err() != nil {
+	r.New, err = m.swapped(ctx, before, c.Commit, gate.New(r.Files), commands.Shared, r.Target)
+	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
 	proved, idle := gate.Prove(r)
@@ -121,7 +122,9 @@ func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 
 // provedByOwn returns those of a task's own commands that fail on the commit that its session began with, and pass on
 // the merge.
-func (m *Merger) provedByOwn(ctx context.Context, c ralph.Change, commands check.Commands) (proved []string, err error) {
+func (m *Merger) provedByOwn(
+	ctx context.Context, c ralph.Change, commands check.Commands,
+) (proved []string, err error) {
 	if len(commands.Own) == 0 {
 		return nil, nil
 	}

@@ -99,8 +99,8 @@ func (m *Merger) fetched(ctx context.Context) (string, error) {
 	return m.latest(ctx)
 }
 
-// latest returns the commit of the remote's branch. A commit that this process has just pushed or seen counts. The caller
-// holds the lock for fetches.
+// latest returns the commit of the remote's branch. A commit that this process has just pushed or seen counts. The
+// caller holds the lock for fetches.
 func (m *Merger) latest(ctx context.Context) (string, error) {
 	if seen := m.Links.remote.seen.Load(); seen != nil && time.Since(*seen) < remoteFresh {
 		return m.Tree.Ref(ctx, m.remoteRef())
