@@ -266,10 +266,3 @@ func sameContract(a, b *ralph.Contract) bool {
 	}
 	return slices.Equal(list(a.Acceptance), list(b.Acceptance)) && slices.Equal(list(a.Verify), list(b.Verify))
 }
-
-// AmendedSince lists a task's amendments that were approved since a moment, oldest first.
-func (tx *Tx) AmendedSince(task int64, since ralph.Time) ([]ralph.Amendment, error) {
-	return amendmentRows.all(tx, `
-		WHERE m.task_id = $1 AND m.status = 'approved' AND m.rolled_back_at = '' AND m.decided_at >= $2
-		ORDER BY m.id LIMIT $3`, task, since, promptRows)
-}

@@ -3,9 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -149,25 +147,6 @@ func (tx *Tx) after(session string) (ralph.Time, error) {
 		return tx.Now(), err
 	}
 	return last, nil
-}
-
-// CheckSession returns an error if a session takes no signals: it is unknown, belongs to another
-// task, or is answered.
-func (tx *Tx) CheckSession(task int64, session string) error {
-	var owner int64
-	var completed string
-	err := tx.row(`SELECT task_id, completed_at FROM sessions WHERE id = $1`, session).Scan(&owner, &completed)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("session %s: %w", session, ralph.ErrNotFound)
-	case err != nil:
-		return err
-	case owner != task:
-		return fmt.Errorf("session %s of TASK-%d: %w", session, task, ralph.ErrNotFound)
-	case completed != "":
-		return ralph.Conflict("session %s has ended and takes no more signals", session)
-	}
-	return nil
 }
 
 // SessionSignals lists a session's signals in the order in which they were given.

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"time"
-
-	"ralph"
-)
+import "ralph"
 
 // ClaimsOfPeople lists the open sessions of people, newest first.
 func (tx *Tx) ClaimsOfPeople() ([]ralph.Session, error) {
@@ -47,6 +43,3 @@ func (tx *Tx) SetProgress(task int64, session string, p ralph.Progress) error {
 	_, err := tx.ObserveState(session, ralph.PhaseImplementing, tx.Now())
 	return err
 }
-
-// longClaim is the age from which a person's claim is shown in the inbox (decision 13).
-const longClaim = 24 * time.Hour

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"ralph"
 	"ralph/internal/text"
@@ -114,6 +115,9 @@ const waitingPlans = `
 				WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected')
 					AND ` + isNacked + `) planned
 		JOIN features f ON f.id = planned.feature_id GROUP BY f.id, f.name ORDER BY f.id`
+
+// longClaim is the age from which a person's claim is shown in the inbox (decision 13).
+const longClaim = 24 * time.Hour
 
 // inboxQueries list the kinds in display order: first a paused agent and blocking flags, then items that hold work,
 // then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur twice: the ones

@@ -77,6 +77,33 @@ func (db *DB) Examine(ctx context.Context) (problems []Violation, err error) {
 	return problems, err
 }
 
+// Check verifies the database's integrity and its durability settings. It returns the first
+// problem.
+func (db *DB) Check(ctx context.Context) error {
+	if err := db.dialect.check(ctx, db.write); err != nil {
+		return err
+	}
+	if err := db.View(ctx, allReadable); err != nil {
+		return err
+	}
+	return db.dialect.durable(ctx, db.write)
+}
+
+// allReadable returns an error unless every value that people and runs read has the form that ralph writes.
+func allReadable(tx *Tx) error {
+	for _, read := range []func(*Tx) error{
+		taskRows.readable, sessionRows.readable, commentRows.readable, eventRows.readable, runRows.readable,
+		changeRows.readable,
+		amendmentRows.readable, learningRows.readable, featureRows.readable, disciplineRows.readable, permissionRows.readable,
+		checkpointRows.readable,
+	} {
+		if err := read(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ErrNoBackup says that a file is not a copy of a queue.
 var ErrNoBackup = errors.New("this is no backup")
 
@@ -171,7 +198,7 @@ func Sound(ctx context.Context, path string) error {
 	}
 	db := &DB{path: path, dialect: sqlite, read: pool, now: time.Now}
 	if err = sqlite.check(ctx, pool); err == nil {
-		if err = db.View(ctx, readable); !Corrupt(err) {
+		if err = db.View(ctx, allReadable); !Corrupt(err) {
 			err = nil
 		}
 	}

@@ -308,33 +308,6 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 	return syncFolder(filepath.Dir(path))
 }
 
-// Check verifies the database's integrity and its durability settings. It returns the first
-// problem.
-func (db *DB) Check(ctx context.Context) error {
-	if err := db.dialect.check(ctx, db.write); err != nil {
-		return err
-	}
-	if err := db.View(ctx, readable); err != nil {
-		return err
-	}
-	return db.dialect.durable(ctx, db.write)
-}
-
-// readable returns an error unless every value that people and runs read has the form that ralph writes.
-func readable(tx *Tx) error {
-	for _, read := range []func(*Tx) error{
-		taskRows.readable, sessionRows.readable, commentRows.readable, eventRows.readable, runRows.readable,
-		changeRows.readable,
-		amendmentRows.readable, learningRows.readable, featureRows.readable, disciplineRows.readable, permissionRows.readable,
-		checkpointRows.readable,
-	} {
-		if err := read(tx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // whole returns an error unless a copy has all of its pages, as they were written.
 func whole(ctx context.Context, path string) error {
 	pool, err := openCopy(path)

@@ -129,3 +129,10 @@ func (tx *Tx) TouchedFiles(task int64) ([]ralph.FileChange, error) {
 	}
 	return touched, nil
 }
+
+// AmendedSince lists a task's amendments that were approved since a moment, oldest first.
+func (tx *Tx) AmendedSince(task int64, since ralph.Time) ([]ralph.Amendment, error) {
+	return amendmentRows.all(tx, `
+		WHERE m.task_id = $1 AND m.status = 'approved' AND m.rolled_back_at = '' AND m.decided_at >= $2
+		ORDER BY m.id LIMIT $3`, task, since, promptRows)
+}

@@ -84,6 +84,25 @@ func (tx *Tx) Session(id string) (ralph.Session, error) {
 	return list[0], nil
 }
 
+// CheckSession returns an error if a session takes no signals: it is unknown, belongs to another
+// task, or is answered.
+func (tx *Tx) CheckSession(task int64, session string) error {
+	var owner int64
+	var completed string
+	err := tx.row(`SELECT task_id, completed_at FROM sessions WHERE id = $1`, session).Scan(&owner, &completed)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("session %s: %w", session, ralph.ErrNotFound)
+	case err != nil:
+		return err
+	case owner != task:
+		return fmt.Errorf("session %s of TASK-%d: %w", session, task, ralph.ErrNotFound)
+	case completed != "":
+		return ralph.Conflict("session %s has ended and takes no more signals", session)
+	}
+	return nil
+}
+
 // Sessions lists sessions, newest first or most expensive first.
 func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
 	by, order := f.matching(), " ORDER BY s.started_at DESC, s.id"
