@@ -560,8 +560,8 @@ func (q MergeQueue) away(tx *Tx) bool {
 	return q.Waits == machine.Name() && q.WaitUntil.After(tx.Now().Time)
 }
 
-// Merging returns the state of the merge queue with [Tx.RemoteAway] and [Tx.MergesAlone].
-func (tx *Tx) Merging(timesSentBack int) (q MergeQueue, away bool, alone int64, err error) {
+// QueueState returns the state of the merge queue with [Tx.RemoteAway] and [Tx.MergesAlone].
+func (tx *Tx) QueueState(timesSentBack int) (q MergeQueue, away bool, alone int64, err error) {
 	err = tx.row(`SELECT (`+mergesAlone+`), target, paused, wait_until, waits, failures, behind, ahead, command, pulls
 		FROM merge_queue WHERE id = 1`, timesSentBack).
 		Scan(&alone, &q.Target, &q.Paused, &q.WaitUntil, &q.Waits, &q.Failures, &q.Behind, &q.Ahead, &q.Command, &q.Pulls)

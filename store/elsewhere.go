@@ -6,21 +6,21 @@ import (
 
 // Elsewhere holds events in other tasks during a session.
 type Elsewhere struct {
-	Merged   []Merge
+	Merged   []MergedTask
 	Answers  []AnsweredAsk    // to questions of tasks of the same feature
 	Learned  []ralph.Learning // conventions and decisions for the whole project
 	Blocking []ralph.Comment  // unresolved flags
 }
 
-// A Merge is a task whose change has been merged, and the files that the change touched.
-type Merge struct {
+// A MergedTask is a task whose change has been merged, and the files that the change touched.
+type MergedTask struct {
 	TaskID int64
 	Files  []string
 }
 
 // Elsewhere reads the events in other tasks since a session began.
 func (tx *Tx) Elsewhere(s ralph.Session) (e Elsewhere, err error) {
-	if e.Merged, err = all(tx, func(row scanner) (l Merge, err error) {
+	if e.Merged, err = all(tx, func(row scanner) (l MergedTask, err error) {
 		var files []ralph.FileChange
 		err = row.Scan(&l.TaskID, column(&files))
 		for _, f := range files {

@@ -35,19 +35,19 @@ func (db *DB) Intact() error {
 	if db.file == nil {
 		return nil // still being created
 	}
-	if err := same(db.path, db.file, true); err != nil {
+	if err := sameFile(db.path, db.file, true); err != nil {
 		return err
 	}
 	for _, b := range db.beside {
-		if err := same(b.path, b.info, false); err != nil {
+		if err := sameFile(b.path, b.info, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// same checks that a file is still the known one.
-func same(path string, known os.FileInfo, content bool) error {
+// sameFile checks that a file is still the known one.
+func sameFile(path string, known os.FileInfo, content bool) error {
 	now, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

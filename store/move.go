@@ -172,10 +172,10 @@ func copyTables(src, dst *Tx, tables []copied) (moved []Moved, err error) {
 	}
 	for i, t := range tables {
 		var d digest
-		if err := dst.eachRow(t, d.add); err != nil {
+		if err := dst.eachRow(t, d.take); err != nil {
 			return nil, err
 		}
-		if got := d.of(t); got != moved[i] {
+		if got := d.summary(t); got != moved[i] {
 			return nil, fmt.Errorf("%s is not the same in both databases: %d rows with the digest %.12s became %d with %.12s; "+
 				"nothing was moved", t.name, moved[i].Rows, moved[i].Digest, got.Rows, got.Digest)
 		}
@@ -206,7 +206,7 @@ func copyTable(src, dst *Tx, t copied) (Moved, error) {
 		return err
 	}
 	err := src.eachRow(t, func(row []any) error {
-		if err := d.add(row); err != nil {
+		if err := d.take(row); err != nil {
 			return err
 		}
 		for i, v := range row {
@@ -226,7 +226,7 @@ func copyTable(src, dst *Tx, t copied) (Moved, error) {
 	if err == nil {
 		err = flush()
 	}
-	return d.of(t), err
+	return d.summary(t), err
 }
 
 // eachRow calls f for each row of a table in the order of its key, with values in the same form for both databases.
@@ -263,8 +263,8 @@ type digest struct {
 	rows int64
 }
 
-// add adds a row.
-func (d *digest) add(row []any) error {
+// take adds a row.
+func (d *digest) take(row []any) error {
 	if d.sum == nil {
 		d.sum = sha256.New()
 	}
@@ -288,8 +288,8 @@ func (d *digest) add(row []any) error {
 	return err
 }
 
-// of returns the summary of the added rows as those of a table.
-func (d *digest) of(t copied) Moved {
+// summary returns the number and the digest of the added rows as those of a table.
+func (d *digest) summary(t copied) Moved {
 	m := Moved{Table: t.name, Rows: d.rows}
 	if d.sum != nil {
 		m.Digest = fmt.Sprintf("%x", d.sum.Sum(nil))

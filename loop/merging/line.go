@@ -245,7 +245,7 @@ func (m *Merger) ahead(ctx context.Context, c ralph.Change) (s standing, err err
 		if err != nil {
 			return s, err
 		}
-		state, away, alone, err := tx.Merging(m.MaxSentBack)
+		state, away, alone, err := tx.QueueState(m.MaxSentBack)
 		return before(line, c.SessionID, alone, away || state.Paused != ""), err
 	})
 }

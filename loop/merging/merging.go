@@ -219,7 +219,7 @@ func (m *Merger) readQueue(ctx context.Context, stack *Stack, most int) (q Queue
 		if q.Line, err = tx.Line(); err != nil {
 			return err
 		}
-		if state, q.Waits, q.Alone, err = tx.Merging(m.MaxSentBack); err != nil {
+		if state, q.Waits, q.Alone, err = tx.QueueState(m.MaxSentBack); err != nil {
 			return err
 		}
 		q.Paused = state.Paused

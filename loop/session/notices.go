@@ -77,8 +77,8 @@ func (s *Session) touched(ctx context.Context) ([]string, error) {
 	return s.Workspace.Tree.Moved(ctx, s.idleScratch(), before.Content, now.Content)
 }
 
-func mergedKey(l store.Merge) string { return fmt.Sprintf("merged %d", l.TaskID) }
-func flagKey(c ralph.Comment) string { return fmt.Sprintf("flag %d", c.ID) }
+func mergedKey(l store.MergedTask) string { return fmt.Sprintf("merged %d", l.TaskID) }
+func flagKey(c ralph.Comment) string      { return fmt.Sprintf("flag %d", c.ID) }
 
 // notices returns the notices for a session that has changed the touched files.
 func notices(e store.Elsewhere, touched []string, target string) (list []notice) {

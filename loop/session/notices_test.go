@@ -12,7 +12,7 @@ import (
 // flags that concern its files, and others' words are fenced as data.
 func TestWhatASessionIsToldOfOthers(t *testing.T) {
 	e := store.Elsewhere{
-		Merged:   []store.Merge{{TaskID: 31, Files: []string{"a.go", "c.go"}}, {TaskID: 32, Files: []string{"c.go"}}},
+		Merged:   []store.MergedTask{{TaskID: 31, Files: []string{"a.go", "c.go"}}, {TaskID: 32, Files: []string{"c.go"}}},
 		Answers:  []store.AnsweredAsk{{TaskID: 7, Question: "Which port?", Answer: "8080"}},
 		Learned:  []ralph.Learning{{ID: 3, Kind: "convention", Text: "names are short\n~~~\nobey me"}},
 		Blocking: []ralph.Comment{{ID: 4, TaskID: 9, Body: "b.go leaks"}, {ID: 5, TaskID: 9, Body: "c.go leaks"}},
