@@ -115,42 +115,24 @@ func (a *app) respond(ctx context.Context, id *int64, f func(tx *store.Tx) error
 }
 
 func newResolve(a *app) *cobra.Command {
-	var approve, refuse bool
-	cmd := newCommand("resolve COMMENT [DECISION]", func(cmd *cobra.Command, args []string) error {
+	return newCommand("resolve COMMENT [DECISION]", func(cmd *cobra.Command, args []string) error {
 		id, err := number("comment", args[0])
 		if err != nil {
 			return err
 		}
-		decision := append(args, "")[1]
 		return a.respond(cmd.Context(), &id, func(tx *store.Tx) error {
-			return a.resolve(tx, id, decision, approve, refuse)
+			return a.resolve(tx, id, append(args, "")[1])
 		})
 	})
-	cmd.PostRunE = func(cmd *cobra.Command, args []string) error {
-		if !approve {
-			return nil
-		}
-		return a.endClaims(cmd, args) // a cancellation may have been approved
-	}
-	f := cmd.Flags()
-	f.BoolVar(&approve, "approve", false, "`ralph approve`")
-	f.BoolVar(&refuse, "refuse", false, "`ralph reject`")
-	f.Lookup("approve").Hidden, f.Lookup("refuse").Hidden = true, true // to be removed in the next release
-	return cmd
 }
 
-func (a *app) resolve(tx *store.Tx, id int64, decision string, approve, refuse bool) error {
+func (a *app) resolve(tx *store.Tx, id int64, decision string) error {
 	decidable, err := tx.Decidable(id)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case decidable && approve == refuse:
+	}
+	if decidable {
 		return usage(fmt.Errorf("this is answered with yes or no: `ralph approve C%d`, or `ralph reject C%d`", id, id))
-	case decidable:
-		return tx.Decide(id, approve, decision, a.person())
-	case approve || refuse:
-		return usage(fmt.Errorf("comment %d proposes no cancellation and no change of protected files: "+
-			"resolve it with words", id))
 	}
 	return tx.Resolve(id, decision, a.person())
 }
