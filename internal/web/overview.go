@@ -35,6 +35,7 @@ type summary struct {
 	Held      []string // reason why nothing is merged, and how far the branch is behind
 	Target    string   // the branch that is merged into
 	Waiting   int      // tasks that wait for others
+	Reviews   int      // tasks in review
 	Queue     []ralph.Task
 	MoreQueue int // further tasks in the queue
 	Inbox     []item
@@ -187,7 +188,7 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	return view{title: "Now", name: "overview", nav: "/", live: true, body: v}, nil
 }
 
-// addQueue adds the first tasks of the queue, and counts the others.
+// addQueue adds the first tasks of the queue, and counts the others, and those that wait or are in review.
 func (s *summary) addQueue(tx *store.Tx) error {
 	any, err := tx.Tasks(store.TaskFilter{Latest: true, Limit: 1})
 	if err != nil {
@@ -203,7 +204,11 @@ func (s *summary) addQueue(tx *store.Tx) error {
 		return err
 	}
 	s.MoreQueue = n - len(s.Queue)
-	s.Waiting, err = tx.Waiting()
+	if s.Waiting, err = tx.Waiting(); err != nil {
+		return err
+	}
+	review := ralph.Task{Status: ralph.Merging, InReview: true}.Word()
+	s.Reviews, err = tx.CountTasks(store.TaskFilter{Words: []string{review}})
 	return err
 }
 
