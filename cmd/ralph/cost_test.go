@@ -18,7 +18,7 @@ func TestASessionStartsFewGitProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const alone = 75 // processes of a run of one session
+	const alone = 78 // processes of a run of one session; a busy machine has a few more
 	for _, tt := range []struct {
 		name, script, config string
 		most                 int // processes of each session but the first

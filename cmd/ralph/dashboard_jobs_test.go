@@ -258,8 +258,8 @@ func rarer() []job {
 			h.key("i")
 			h.inbox()
 			h.click(`.kinds a[href="/inbox?show=failed"]`)
-			h.reads("#live", "live")
 			h.sees("failures alone", `[...document.querySelectorAll("#rows li")].every((li) => li.id.startsWith("w-failed"))`)
+			h.reads("#live", "live")
 			h.key("d")
 			h.reads("#corner", "Cancel")
 		}, takenBack},
