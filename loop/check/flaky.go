@@ -34,7 +34,7 @@ func (r Rules) Again(
 	last := 0
 	for _, o := range results {
 		all = append(all, o.Check.Command)
-		if !compare(o).Passed && Repeatable(o) {
+		if !compare(o).Passed && repeatable(o) {
 			commands, last = append(commands, o.Check.Command), len(all)
 		}
 	}
@@ -56,9 +56,9 @@ func (r Rules) Again(
 	return settled, nil
 }
 
-// Repeatable reports whether a failed command may pass on the same commit: it ran, the sandbox withheld nothing from
+// repeatable reports whether a failed command may pass on the same commit: it ran, the sandbox withheld nothing from
 // it, and it names its tests or takes less than a minute.
-func Repeatable(o Outcome) bool {
+func repeatable(o Outcome) bool {
 	c := o.Check
 	return c.Exit != NoProgram && c.Cause == "" && (o.Tests != nil && c.Error == "" || c.Seconds < soon)
 }

@@ -2,7 +2,6 @@ package merging
 
 import (
 	"context"
-	"slices"
 
 	"ralph"
 	"ralph/loop/check"
@@ -22,43 +21,33 @@ func (m *Merger) again(
 	if err != nil || !ran || ctx.Err() != nil {
 		return list, err
 	}
-	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
-		for _, o := range list {
-			if err := tx.PutVerification(m.Pool.ResultKey(tree), o.Check.Command, o); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return list, m.put(ctx, tree, list)
 }
 
-// twice runs commands that failed with tests which passed in was once more, after those before them, and stores the
-// joined results.
+// twice runs commands once more that failed with tests which passed in was, and stores and returns the joined results.
 func (m *Merger) twice(
 	ctx context.Context, commit, tree string, list []check.Outcome, was []gate.Run,
 ) ([]check.Outcome, error) {
-	var commands []string
-	last := 0
-	for _, o := range list {
-		commands = append(commands, o.Check.Command)
-		if check.Repeatable(o) && gate.Doubtful(gate.RunOf(was, o.Check.Command), runs([]check.Outcome{o})[0]) {
-			last = len(commands)
-		}
-	}
-	second, err := m.run(ctx, commit, tree, commands[:last])
+	second, err := m.again(ctx, commit, tree, list, func(o check.Outcome) ralph.Check {
+		o.Check.Passed = !gate.Doubtful(gate.RunOf(was, o.Check.Command), runs([]check.Outcome{o})[0])
+		return o.Check
+	})
 	if err != nil || ctx.Err() != nil {
 		return list, err
 	}
-	list = slices.Clone(list)
-	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
-		for _, o := range second {
-			for i, first := range list {
-				if first.Check.Command == o.Check.Command {
-					list[i] = check.Either(first, o)
-					if err := tx.PutVerification(m.Pool.ResultKey(tree), o.Check.Command, list[i]); err != nil {
-						return err
-					}
-				}
+	joined := make([]check.Outcome, len(list))
+	for i := range list {
+		joined[i] = check.Either(list[i], second[i])
+	}
+	return joined, m.put(ctx, tree, joined)
+}
+
+// put stores results of commands on a tree.
+func (m *Merger) put(ctx context.Context, tree string, list []check.Outcome) error {
+	return m.Store.Tx(ctx, func(tx *store.Tx) error {
+		for _, o := range list {
+			if err := tx.PutVerification(m.Pool.ResultKey(tree), o.Check.Command, o); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -390,7 +390,7 @@ func (m *Merger) swapped(
 		if err == nil {
 			list, err = m.run(ctx, made, tree, commands)
 		}
-		if err == nil && ctx.Err() == nil && m.Check.Retry {
+		if err == nil && ctx.Err() == nil {
 			list, err = m.twice(ctx, made, tree, list, was)
 		}
 	}

@@ -410,14 +410,7 @@ func (m *Merger) run(ctx context.Context, commit, tree string, commands []string
 	if m.Check.Retry {
 		check.Flips(before, list)
 	}
-	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
-		for _, r := range list {
-			if err := tx.PutVerification(m.Pool.ResultKey(tree), r.Check.Command, r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return list, m.put(ctx, tree, list)
 }
 
 // stored returns the stored results of commands on a tree; all reports whether every command has one.
