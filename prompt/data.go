@@ -30,7 +30,7 @@ type Data struct {
 	Verify       []string           // every command that checks a `done`: the project's, the feature's, the task's
 	Protect      []string           // globs of files that must not be changed
 	FailedBefore []FailedBefore     // commands that failed before the task began
-	Workspace    *Workspace         // nil for a person who works in their own folder
+	Workspace    *Workspace         // nil for a person in their own folder
 	DependsOn    []Dependency       // ascending ids
 	Answers      []Answer           // latest first; new ones are moved to the front
 	LastSession  *Continuation      // nil for a fresh task

@@ -289,7 +289,7 @@ func (a *app) text(field, arg string) (string, error) {
 	return arg, nil
 }
 
-// lines reads the non-blank lines of standard input; what is their name in errors.
+// lines reads the non-blank lines of standard input. Errors name them by the word what.
 func (a *app) lines(what string) (list []string, err error) {
 	b, err := io.ReadAll(io.LimitReader(a.in, exchange.MaxFile))
 	if err != nil {

@@ -124,8 +124,7 @@ func onTask(do func(ctx context.Context, id int64) error) work {
 	}
 }
 
-// onNumber returns the function of a command with a number as its argument; what is the kind of
-// number, for errors.
+// onNumber returns the function of a command with a number as its argument. Errors name the number by the word what.
 func onNumber(what string, do func(ctx context.Context, id int64) error) work {
 	return func(cmd *cobra.Command, args []string) error {
 		id, err := number(what, args[0])

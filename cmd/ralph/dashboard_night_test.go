@@ -205,7 +205,7 @@ const moving = `(() => {
 	return [...new Set(found)];
 })()`
 
-// TestNoMotionIfReduced: nothing moves on any page for a person who prefers that; updates are marked by a short motion for everybody else.
+// TestNoMotionIfReduced: with reduced motion nothing moves on any page. Otherwise a short motion marks updates.
 func TestNoMotionIfReduced(t *testing.T) {
 	t.Parallel()
 	s := newNightSite(t)

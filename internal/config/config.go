@@ -146,7 +146,7 @@ type Review struct {
 	Prompt string `json:"prompt" min:"1"`
 }
 
-// When selects the changes to review: those that match all of its conditions.
+// When selects the changes to review: a change must match all conditions.
 type When struct {
 	Lines int      // minimum number of added and removed lines; 0 is any
 	Files []string // globs of touched files; empty is any

@@ -78,7 +78,7 @@ type field struct {
 	local    bool // a folder within the project
 	secret   bool
 	items    []field  // keys of each map in a list or map of maps
-	one      []string // keys of which each map of a list must have exactly one
+	one      []string // each map of a list must have exactly one of these keys
 }
 
 // Names for people of types that hold maps.

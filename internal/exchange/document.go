@@ -295,7 +295,7 @@ func (r *markdownReader) referred() {
 	}
 }
 
-// refer makes a task wait for those that an id stands for. sure is false if the id may be another number.
+// refer makes a task wait for the tasks with an id. sure is false if the id may be another number.
 func (r *markdownReader) refer(t *markdownTask, id string, sure bool, list []*markdownTask) {
 	near := slices.DeleteFunc(slices.Clone(list), func(o *markdownTask) bool {
 		return o.section != t.section || o.parent != t.parent

@@ -128,8 +128,7 @@ type Issue struct {
 // verifyBlock is a fenced block of commands.
 var verifyBlock = regexp.MustCompile("(?ms)^```verify[ \\t]*\\r?\\n(.*?)^```[ \\t]*\\r?$")
 
-// unseen matches text of an issue that a browser does not show. A person who adds a label has not
-// seen it.
+// unseen matches text of an issue that a browser does not show. Nobody sees it before adding a label.
 var unseen = regexp.MustCompile(`(?s)<!--.*?(-->|\z)`)
 
 // FromIssue maps an issue to a task. Without trust it gives no commands, no rights, no files and no hidden text.

@@ -93,7 +93,7 @@ func (l located) child(v gjson.Result) located {
 	return located{json.RawMessage(v.Raw), l.line + lineAt(l.raw, v.Index) - 1}
 }
 
-// each decodes the elements of a list and calls f for each; what is the list's name in errors.
+// each decodes the elements of a list and calls f for each. Errors name the list by the word what.
 func each[T any](in *ralph.Import, l located, what string, f func(line int, v T) error) error {
 	list := gjson.ParseBytes(l.raw)
 	if !list.IsArray() {

@@ -19,8 +19,8 @@
 //
 // [Process.Prune] kills the processes that the command has started, except those to keep.
 //
-// Two kinds of processes are out of reach: those that the command asked another daemon to start (docker, systemd-run,
-// at), and those of a user that ralph may not signal (sudo). Wait reports the latter. Other Unix systems have no
+// Two kinds of processes are out of reach: another daemon started them for the command (docker, systemd-run, at), or
+// ralph may not signal their user (sudo). Wait reports the latter. Other Unix systems have no
 // subreaper: there the process group is killed. Windows has job objects. The package never interprets a command's
 // output, logs nothing and does not depend on ralph's other packages.
 package proc

@@ -18,7 +18,7 @@ type cache struct {
 	only     bool   // there is none if the user has none
 }
 
-// cacheTable lists the caches of which each workspace has its own.
+// cacheTable lists the caches. Each workspace has its own.
 var cacheTable = []cache{
 	{"XDG_CACHE_HOME", "xdg", ".cache", false},
 	{"GOCACHE", workspace.GoBuild, ".cache/go-build", false},

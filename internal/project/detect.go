@@ -197,7 +197,7 @@ func languages(root string) []Likely {
 	}...)
 }
 
-// cmakePresets returns the check by the presets of a CMake project: the first for tests, with those that it needs.
+// cmakePresets returns the check by the presets of a CMake project: the first test preset, with the presets it needs.
 func cmakePresets(root string) []Likely {
 	type preset struct {
 		Name, ConfigurePreset string

@@ -147,7 +147,7 @@ var moves = []struct{ variable, of string }{
 	{"HISTFILE", ".bash_history"},
 }
 
-// credentials returns the usual places of credentials, and those that a variable has moved.
+// credentials returns the usual places of credentials, and the places that variables name.
 func credentials(home string, env func(string) string) (paths []string) {
 	for _, c := range privates {
 		paths = append(paths, filepath.Join(home, c.path))

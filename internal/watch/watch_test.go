@@ -264,7 +264,7 @@ func parallel() *fake {
 	return f
 }
 
-// eight are as many at work, the last of which stands still, and a flag that blocks.
+// eight has eight sessions at work and a flag that blocks. The last session stands still.
 func eight() *fake {
 	f := parallel()
 	for n := 4; n <= 8; n++ {

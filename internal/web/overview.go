@@ -188,7 +188,7 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	return view{title: "Now", name: "overview", nav: "/", live: true, body: v}, nil
 }
 
-// addQueue adds the first tasks of the queue, and counts the others, and those that wait or are in review.
+// addQueue adds the first tasks of the queue. It counts the other ones, the waiting ones and the ones in review.
 func (s *summary) addQueue(tx *store.Tx) error {
 	any, err := tx.Tasks(store.TaskFilter{Latest: true, Limit: 1})
 	if err != nil {

@@ -424,7 +424,7 @@ type sessionsView struct {
 	Narrowed []narrowed
 	Ended    []string
 	N        int     // number of all equal ones
-	CostUSD  float64 // cost of those that have ended
+	CostUSD  float64 // cost of the ended ones
 	Pager    pager
 }
 

@@ -415,8 +415,7 @@ func Untracked(files []string) string {
 	return fmt.Sprintf("you have untracked files in the way: %s (move or commit them first)", text.Names(files, 0))
 }
 
-// refusal explains in one line why git did not move a checkout. Own are ralph's own files among
-// those that it names.
+// refusal explains in one line why git did not move a checkout. Own are ralph's own files in git's message.
 func refusal(err error, own []string) string {
 	said := err.Error()
 	for _, r := range refusals {

@@ -162,8 +162,8 @@ func (t *Tree) keepLeftOut(ctx context.Context, index string) error {
 	return t.mark(ctx, index, "--skip-worktree", names)
 }
 
-// removed returns the files that ralph's work tree leaves out and that a session has removed from its index, after it
-// had them in its work tree: its folders are not those that it was given.
+// removed returns the files that ralph's work tree leaves out and that a session has removed from its index. The
+// session had them in its work tree, because it changed its set of folders.
 func (t *Tree) removed(absent map[string]bool, their [][]byte) (names []string, err error) {
 	if len(absent) == 0 || len(their) == 0 {
 		return nil, nil

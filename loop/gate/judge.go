@@ -341,7 +341,7 @@ func shown(files []string) string {
 	return strings.Join(files, ", ")
 }
 
-// vanished returns the removed test files of which no added file has half of the lines.
+// vanished returns the removed test files. A file counts as moved if an added file has half of its lines.
 func vanished(files []Changed) (list []string) {
 	has := map[string]bool{}
 	for _, f := range files {

@@ -393,8 +393,8 @@ func (m *Merger) said(ctx context.Context, commit, tree string, commands []strin
 	return m.run(ctx, commit, tree, commands)
 }
 
-// run runs the commands and stores their results, with what is flaky by earlier results on the tree, unless ctx ends:
-// stopped commands say nothing of it.
+// run runs the commands and stores their results, unless ctx ends: a stopped command has no result. Earlier results on
+// the tree show flaky tests.
 func (m *Merger) run(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
 	if len(commands) == 0 {
 		return nil, nil

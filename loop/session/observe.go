@@ -37,7 +37,7 @@ type finding struct {
 	moved     bool               // something has been merged since the session last saw the target
 	conflict  string             // why the candidate conflicts with merged work; "" if it does not
 	conflicts []string           // the conflicting files
-	marks     []string           // of its files, those that still have conflict marks of ralph's
+	marks     []string           // its files that still have conflict marks of ralph's
 	merged    []ralph.Check      // results of the commands on the merge, if it was checked
 	gateFrom  string             // target and merge of the evidence's gate; "" if there is none
 	gateTo    string

@@ -1,5 +1,5 @@
 // Package webtest fills a database with one rich night, for tests of screens: fifty tasks of four sessions at once,
-// fifteen of which failed for three reasons, with flags, questions, changed tests, suggestions and a review. It uses
+// with flags, questions, changed tests, suggestions and a review. Fifteen tasks failed, for three reasons. It uses
 // neither an agent nor git.
 package webtest
 
@@ -647,8 +647,7 @@ func (n *Night) review(task int64, of string) error {
 	})
 }
 
-// going adds work in progress: two sessions, one of which waits for a permission, and two changes
-// being merged.
+// going adds work in progress: two sessions and two changes being merged. One session waits for a permission.
 func (n *Night) going() error {
 	for i, task := range []int64{1, 49} {
 		n.set(n.Morning.Add(-time.Duration(18-6*i) * time.Minute))
