@@ -174,6 +174,30 @@ func TestWhatATaskMergedIsUndone(t *testing.T) {
 	}
 }
 
+// TestTasksInReviewAreNamed on Now, whose link leads to them alone.
+func TestTasksInReviewAreNamed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	task := s.addTask(ralph.Task{Title: "Proposed"})
+	s.addTask(ralph.Task{Title: "Another"})
+	s.start(task, session)
+	b := s.browser().signIn()
+	if page := b.get("/"); strings.Contains(page, "in review") {
+		t.Error("a task without a change is in review")
+	}
+	s.write(func(tx *store.Tx) error {
+		c := ralph.Change{TaskID: task, SessionID: session, State: ralph.Queued, Base: "b", Head: "h", Tree: "t", From: "b", To: "h", Commit: "h"}
+		id, err := tx.AddChange(c)
+		c.ID = id
+		return errors.Join(err, tx.Move(task, ralph.Merging, ralph.Verdict, "done"), tx.BeginMove(c), tx.BeginReview(c, "ralph/TASK-1"))
+	})
+	const link = "/tasks?status=in_review"
+	has(t, b.get("/"), "1 in review", `href="`+link+`"`)
+	if page := b.get(link); !strings.Contains(page, "Proposed") || strings.Contains(page, "Another") {
+		t.Error("the list has other tasks")
+	}
+}
+
 // TestATaskIsAddedAndEdited with the checks of the commands.
 func TestATaskIsAddedAndEdited(t *testing.T) {
 	t.Parallel()
