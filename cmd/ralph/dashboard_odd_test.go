@@ -73,11 +73,13 @@ func TestALargeInbox(t *testing.T) {
 	if rows != 200 {
 		t.Errorf("the tenth page has %d rows", rows)
 	}
-	row := eval[string](s.tab, shownRow)
-	s.press("a")
-	s.sees("the next is shown", fmt.Sprintf("%s !== %q", shownRow, row))
-	s.press("a")
-	s.sees("two are decided", fmt.Sprintf("%s === %d", waitingRows, rows-2))
+	for range 2 {
+		row := eval[string](s.tab, shownRow)
+		s.press("a")
+		s.sees("the next is shown", fmt.Sprintf("%[1]s && %[1]s !== %[2]q", shownRow, row))
+		// Once the decision is sent, the page below moves up: what counts is this row, not the number of rows.
+		s.sees("it waits no longer", fmt.Sprintf("!document.getElementById(%q)?.checkVisibility()", row))
+	}
 }
 
 // TestAnItemThatIsGone while it is open, and the way back after a decision.
