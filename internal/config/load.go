@@ -113,6 +113,23 @@ func Load(s Sources) (Loaded, error) {
 	return l, nil
 }
 
+// Idle returns the keys of `merge` that are set and have no effect with its mode.
+func (l *Loaded) Idle() (keys []string) {
+	for _, k := range []struct {
+		key, mode string
+		set       bool
+	}{
+		{"merge.after", "branch", len(l.Merge.After) > 0},
+		{"merge.auto", "pr", l.Merge.Auto},
+		{"verify.guard", "pr", l.Verify.Guard == "pr"},
+	} {
+		if k.set && l.Merge.Mode != k.mode {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
+
 // variableForm matches a value that stands for a variable of ralph's own environment.
 var variableForm = regexp.MustCompile(`^\$[A-Za-z_][A-Za-z0-9_]*$`)
 

@@ -128,6 +128,22 @@ func TestVariablesThatSetNothingAreWarnedOf(t *testing.T) {
 	}
 }
 
+func TestKeysOfAnotherMode(t *testing.T) {
+	for _, x := range []struct{ set, want string }{
+		{"{}", ""},
+		{"{after: [make]}", "merge.after"},
+		{"{after: [make], mode: branch}", ""},
+		{"{after: [make], auto: true, mode: pr}", "merge.after"},
+		{"{auto: true}", "merge.auto"},
+		{"{auto: true, mode: pr}", ""},
+	} {
+		l := mustLoad(t, "merge: "+x.set+"\n")
+		if got := strings.Join(l.Idle(), " "); got != x.want {
+			t.Errorf("merge: %s: %q has no effect, not %q", x.set, got, x.want)
+		}
+	}
+}
+
 func TestFormsOfAFile(t *testing.T) {
 	tests := []struct{ name, text string }{
 		{"lines that end in CR LF", "# x\r\nverify:\r\n  - make test\r\n  - go vet\r\n"},

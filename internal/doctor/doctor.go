@@ -68,6 +68,9 @@ func Examine(
 	for _, w := range p.Config.Warnings {
 		note(Finding{"environment", true, w, ""})
 	}
+	for _, key := range p.Config.Idle() {
+		note(Finding{"configuration", true, key + " has no effect with merge.mode: " + p.Config.Merge.Mode, "leave it out, or set merge.mode"})
+	}
 	db, err := p.Open(ctx)
 	if err != nil {
 		mend := "do as it says"
