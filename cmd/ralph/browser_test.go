@@ -77,7 +77,8 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 		}
 	}
 	allocated, _ := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Headless, chromedp.WindowSize(1280, 900),
-		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true))
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("disable-partial-raster", true)) // a picture does not depend on what changed before it
 	ctx, _ := chromedp.NewContext(allocated)
 	return ctx, chromedp.Do(ctx, chromedp.Navigate("about:blank"))
 })
