@@ -60,6 +60,7 @@ type Change struct {
 	// (it brings work back)
 	Undo    Status `json:"undo"`
 	Proof   *Proof `json:"proof"` // proof by its tests; null before they were run
+	Branch  string `json:"branch,omitempty"` // its own one, as of a pull request, once it has been put there
 	Created Time   `json:"created"`
 	Updated Time   `json:"updated"`
 }

@@ -136,9 +136,50 @@ func redacted(s string) string {
 type repository struct {
 	at        Address
 	transport *Transport
+	api       string // the address of the API that repositories are below
 }
 
 func (r *repository) Repository() string { return r.at.String() }
+
+// path returns the path of a repository in the API.
+func (r *repository) path(owner, name string) string {
+	if r.at.Kind == GitLab {
+		return url.PathEscape(owner + "/" + name)
+	}
+	return url.PathEscape(owner) + "/" + url.PathEscape(name)
+}
+
+// get reads an address of the API below the repositories.
+func (r *repository) get(ctx context.Context, path string, into any) (err error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, r.api+path, nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: r.transport}
+	res, err := client.Do(q)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, res.Body.Close()) }()
+	return json.NewDecoder(res.Body).Decode(into)
+}
+
+func (r *repository) Leads(ctx context.Context, from string) (bool, error) {
+	host := strings.TrimSuffix(r.at.String(), r.at.Owner+"/"+r.at.Name)
+	owner, name, ok := cutLast(strings.TrimPrefix(from, host))
+	if !ok || !strings.HasPrefix(from, host) {
+		return false, nil
+	}
+	var is struct {
+		GitHub string `json:"full_name"` // and Gitea
+		GitLab string `json:"path_with_namespace"`
+	}
+	err := r.get(ctx, r.path(owner, name), &is)
+	if KindOf(err) == Gone {
+		return false, nil
+	}
+	return strings.EqualFold(is.GitHub+is.GitLab, r.at.Owner+"/"+r.at.Name), err
+}
 
 func (r *repository) Limit() (int, bool) { return r.transport.Limit() }
 

@@ -69,8 +69,8 @@ func TestAttacks(t *testing.T) {
 		},
 		"commands in capitals, with spaces": func(w *world) { w.says(guest, own, "\n  /CANCEL\t"+evil) },
 		"quotes a question":                 func(w *world) { w.says(guest, own, "> **Question Q1:** which?\n\n"+evil) },
-		"forges a mark of ralph":            func(w *world) { w.says(guest, own, mark("TASK-1 status")+"\n"+evil) },
-		"forges the mark of a reply":        func(w *world) { w.says(guest, own, mark("reply c1")+"\n/cancel") },
+		"forges a mark of ralph":            func(w *world) { w.says(guest, own, mark("TASK-1 status", "0")+"\n"+evil) },
+		"forges the mark of a reply":        func(w *world) { w.says(guest, own, mark("reply c1", "0")+"\n/cancel") },
 		"hides a command in a comment":      func(w *world) { w.says(guest, own, "<!-- x -->/cancel <!-- "+evil+" -->") },
 		"mentions and closes":               func(w *world) { w.says(guest, own, "@dev @boss closes #1 "+evil) },
 		"writes ten megabytes":              func(w *world) { w.says(guest, own, strings.Repeat(evil+"\n", 250_000)) },
@@ -83,7 +83,7 @@ func TestAttacks(t *testing.T) {
 		},
 		"forges a mark in a review": func(w *world) {
 			w.changes(at(w), func(p *fakePull) {
-				p.Reviews = []Review{{ID: "1", Author: guest, Objects: true, Body: mark("x") + evil}}
+				p.Reviews = []Review{{ID: "1", Author: guest, Objects: true, Body: mark("x", "0") + evil}}
 			})
 		},
 		"remarks on a line": func(w *world) {
@@ -288,10 +288,10 @@ func TestAnIssueThatCannotBeRead(t *testing.T) {
 func TestAForgedMark(t *testing.T) {
 	w := newWorld(t)
 	n := w.issue(dev, "Own", "x")
-	w.says(guest, n, mark("TASK-1 status")+"\nfailed")
+	w.says(guest, n, mark("TASK-1 status", "0")+"\nfailed")
 	w.label(dev, n, "ralph", true)
 	w.look()
-	if w.marks(n)["TASK-1 status"] != 1 || w.issues[n].comments[0].Body != mark("TASK-1 status")+"\nfailed" {
+	if w.marks(n)["TASK-1 status"] != 1 || w.issues[n].comments[0].Body != mark("TASK-1 status", "0")+"\nfailed" {
 		t.Errorf("%+v", w.issues[n].comments)
 	}
 }
@@ -301,7 +301,7 @@ func TestAForgedMark(t *testing.T) {
 func TestOldCommands(t *testing.T) {
 	w := newWorld(t)
 	n := w.issue(dev, "Own", "x")
-	w.says(boss, n, mark("TASK-1 event 3")+"\n**Failed:**")
+	w.says(boss, n, mark("TASK-1 event 3", "0")+"\n**Failed:**")
 	for _, c := range []string{"/cancel", "/retry harder", "/unknown", "> Q7\n\nred"} {
 		w.says(dev, n, c)
 	}
@@ -385,6 +385,198 @@ func TestClockSkew(t *testing.T) {
 		w.look()
 		if is := w.task(1).Status; is != ralph.Cancelled {
 			t.Errorf("%s: it is %s", skew, is)
+		}
+	}
+}
+
+// TestTwoQueuesKeepTheirOwn: two queues of one account have a comment each, and neither edits the other's, whatever is
+// lost. A task of each has the same number.
+func TestTwoQueuesKeepTheirOwn(t *testing.T) {
+	w, other := newWorld(t), newWorld(t)
+	other.fake = w.fake
+	other.restart()
+	n := w.issue(dev, "Own", "x")
+	w.label(dev, n, "ralph", true)
+	for _, q := range []*world{w, other} {
+		q.after = func(op string) error { // the answer to the first comment is lost
+			if op == "comment" {
+				q.after = nil
+				return &Error{Kind: Away, Said: "lost"}
+			}
+			return nil
+		}
+		w.now = w.now.Add(time.Minute)
+		if err := q.s.Once(t.Context()); KindOf(err) != Away {
+			t.Fatal(err)
+		}
+		q.restart()
+		q.look()
+	}
+	w.fails(1)
+	for range 3 {
+		w.look()
+		other.look()
+	}
+	status, first := map[string]int{}, ""
+	for _, c := range w.issues[n].comments {
+		if of, ok := Marked(c.Body); ok && of == "TASK-1 status" {
+			line, said, _ := strings.Cut(c.Body, "\n")
+			status[line]++
+			first += said[:strings.Index(said, "\n")] + "\n"
+		}
+	}
+	if len(status) != 2 || strings.Count(first, "failed") != 1 || strings.Count(first, "queued") != 1 {
+		t.Errorf("%v %s", status, first)
+	}
+}
+
+// TestQueuesOfTwoPeople: what the queue of another person with the right posts is no comment of that person.
+func TestQueuesOfTwoPeople(t *testing.T) {
+	w := newWorld(t)
+	w.label(dev, w.issue(dev, "Own", "x"), "ralph", true)
+	w.look()
+	was := w.prompt(1)
+	w.says(dev, 1, mark("TASK-1 Q5 1", "1a2b3c4d")+"\n**Question Q5:** Which?")
+	w.says(dev, 1, mark("reply c9", "1a2b3c4d")+"\n/cancel")
+	for range 3 {
+		w.look()
+	}
+	if w.prompt(1) != was || len(w.reactions) > 0 {
+		t.Errorf("%s %v", w.prompt(1), w.reactions)
+	}
+}
+
+// TestABotIsNoPerson: GitHub's workflows share the account of a bot, and may repeat what strangers write.
+func TestABotIsNoPerson(t *testing.T) {
+	w := newWorld(t)
+	w.label(dev, w.issue(dev, "Own", "x"), "ralph", true)
+	w.s.self = Account{"github-actions[bot]", true}
+	w.look()
+	w.says("github-actions[bot]", 1, "/cancel")
+	if w.look(); w.task(1).Status != ralph.Pending {
+		t.Error(w.task(1).StatusReason)
+	}
+	w.s.People = []string{"github-actions[bot]"}
+	w.says("github-actions[bot]", 1, "/cancel")
+	if w.look(); w.task(1).Status != ralph.Cancelled {
+		t.Error("the list of people does not count")
+	}
+}
+
+// TestTheRepository of a queue: another one is refused before anything is read from it, and its new name is accepted.
+func TestTheRepository(t *testing.T) {
+	for name, tt := range map[string]struct {
+		from, renamed string
+		fails         bool
+	}{
+		"the same":                {"git.example.org/octo/app", "", false},
+		"another":                 {"git.example.org/octo/other", "", true},
+		"renamed":                 {"git.example.org/octo/old", "git.example.org/octo/old", false},
+		"renamed from another":    {"git.example.org/octo/other", "git.example.org/octo/old", true},
+		"another, without labels": {"git.example.org/octo/other", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.renamed = tt.renamed
+			if strings.HasSuffix(name, "labels") {
+				w.s.Label = ""
+			}
+			w.tx(func(tx *store.Tx) error { return tx.FollowForge(tt.from, "1a2b3c4d") })
+			id, _ := w.works(0)
+			w.now = w.now.Add(time.Minute)
+			err := w.s.Once(t.Context())
+			if (err != nil) != tt.fails || len(w.pulls) == 1 == tt.fails {
+				t.Fatalf("%v, %d pull requests", err, len(w.pulls))
+			}
+			var has bool
+			w.tx(func(tx *store.Tx) (err error) { has, err = tx.HasTrouble(store.TroubleForge); return err })
+			if has != tt.fails {
+				t.Errorf("a person is told: %v", has)
+			}
+			if tt.fails {
+				if said := err.Error(); !strings.Contains(said, tt.from) || !strings.Contains(said, "set the remote back") {
+					t.Error(said)
+				}
+				return
+			}
+			w.issue(dev, "Own", "x")
+			w.label(dev, w.last, "ralph", true)
+			w.look()
+			if is := w.task(id + 1); is.ExternalSource != tt.from {
+				t.Errorf("the issue's key is of %s", is.ExternalSource)
+			}
+		})
+	}
+}
+
+// TestNothingIsGivenUp while the account may not write, or does not see the repository: the posts arrive afterwards.
+func TestNothingIsGivenUp(t *testing.T) {
+	for name, how := range map[string]func(w *world){
+		"it may not write": func(w *world) {
+			w.readOnly = true
+			w.before = func(op string) error {
+				if op == "comment" {
+					return &Error{Kind: Denied, Status: 403, Said: "Resource not accessible"}
+				}
+				return nil
+			}
+		},
+		"it sees nothing": func(w *world) { w.before = func(string) error { return errGone } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.label(dev, w.issue(dev, "Own", "x"), "ralph", true)
+			w.look()
+			w.fails(1)
+			how(w)
+			w.now = w.now.Add(time.Minute)
+			if err := w.s.step(t.Context(), false); err == nil {
+				t.Error("nothing fails")
+			}
+			w.readOnly, w.before = false, nil
+			w.look()
+			if got := w.marks(1); len(got) != 2 {
+				t.Errorf("posted are %v", got)
+			}
+		})
+	}
+}
+
+// TestAQuotedQuestion: a reply that quotes a question answers it, by its number or its text. Another number is none.
+func TestAQuotedQuestion(t *testing.T) {
+	for body, answered := range map[string]bool{
+		"> **Question Q%d:** Which?\n> \n> 1. one\n\ntwo": true,
+		"> Which?\n\ntwo":                     true,
+		"  > *Which?*\n\ntwo":                 true,
+		"> We ship in Q77.\n\nfine":           false,
+		"> Why?\n\nbecause":                   false,
+		"```\n> **Question Q%d:** no\n```\nx": false,
+		"    > Which?\n\nx":                   false,
+	} {
+		w := newWorld(t)
+		w.label(dev, w.issue(dev, "Own", "x"), "ralph", true)
+		w.look()
+		w.asks(1)
+		w.look()
+		var q int64
+		w.tx(func(tx *store.Tx) error {
+			open, err := tx.InboxOf("question")
+			q = open[0].Ref.ID
+			return err
+		})
+		w.says(dev, 1, strings.ReplaceAll(body, "%d", fmt.Sprint(q)))
+		w.look()
+		w.tx(func(tx *store.Tx) error {
+			open, err := tx.InboxOf("question")
+			if (len(open) == 0) != answered {
+				t.Errorf("%q: open are %+v", body, open)
+			}
+			return err
+		})
+		for _, c := range w.issues[1].comments {
+			if of, _ := Marked(c.Body); strings.HasPrefix(of, "reply") {
+				t.Errorf("%q: ralph says %q", body, c.Body)
+			}
 		}
 	}
 }

@@ -78,7 +78,8 @@ func digest(parts ...any) string {
 type Command struct {
 	Verb     Verb
 	Text     string
-	Question int64 // number of the question that it answers; 0 if it names none
+	Question int64  // number of the question that it answers; 0 if it names none
+	Quotes   string // what a comment without a command quotes
 }
 
 // A Verb is a kind of command.
@@ -101,33 +102,45 @@ var verbs = []Verb{Answer, Approve, Reject, Retry, Stop, Say}
 const Commands = "/answer TEXT, /approve, /reject WHY, /retry HINT, /cancel, /comment TEXT"
 
 var (
-	commandLine = regexp.MustCompile(`^/([A-Za-z][A-Za-z-]*)(?:[ \t]+(.*))?$`)
+	commandLine = regexp.MustCompile(`^ {0,3}/([A-Za-z][A-Za-z-]*)(?:[ \t]+(.*))?$`)
+	quotedLine  = regexp.MustCompile(`^ {0,3}>`)
+	fenceLine   = regexp.MustCompile("^ {0,3}(```|~~~)")
 	questionID  = regexp.MustCompile(`\bQ(\d{1,15})\b`)
 )
 
-// Parse reads a comment. The first line that is not a quotation may begin with a command; ok is false for an unknown
-// command. A comment that quotes a question answers it.
+// Parse reads a comment. The first line that is neither a quotation nor code may begin with a command; ok is false for
+// an unknown command. A comment that quotes a question answers it.
 func Parse(body string) (c Command, ok bool) {
 	var quoted, rest []string
+	fence := "" // the end of the present block of code
 	for line := range strings.Lines(strings.ReplaceAll(body, "\r\n", "\n")) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, ">") {
+		line = strings.TrimRight(line, " \t\n")
+		m := fenceLine.FindStringSubmatch(line)
+		switch {
+		case fence == "" && quotedLine.MatchString(line):
 			quoted = append(quoted, line)
-		} else {
+			continue
+		case m != nil && fence == "":
+			fence = m[1]
+		case m != nil && fence == m[1]:
+			fence = ""
+		}
+		if line != "" || len(rest) > 0 {
 			rest = append(rest, line)
 		}
 	}
-	said := strings.TrimSpace(strings.Join(rest, "\n"))
-	if m := questionID.FindStringSubmatch(strings.Join(quoted, "\n")); m != nil {
+	said := strings.Join(rest, "\n")
+	quotes := strings.Join(quoted, "\n")
+	if m := questionID.FindStringSubmatch(quotes); m != nil {
 		// A number of at most 15 digits fits.
 		c.Question, _ = strconv.ParseInt(m[1], 10, 64)
 	}
 	first, more, _ := strings.Cut(said, "\n")
-	if m := commandLine.FindStringSubmatch(strings.TrimSpace(first)); m != nil {
+	if m := commandLine.FindStringSubmatch(first); m != nil {
 		c.Verb, c.Text = Verb(strings.ToLower(m[1])), strings.TrimSpace(m[2]+"\n"+more)
 		return c, slices.Contains(verbs, c.Verb)
 	}
-	c.Verb, c.Text = Say, said
+	c.Verb, c.Text, c.Quotes = Say, strings.TrimSpace(said), quotes
 	if c.Question != 0 {
 		c.Verb = Answer
 	}
@@ -196,11 +209,11 @@ func Follow(n News) Step {
 }
 
 // markForm matches the mark at the beginning of ralph's own comments.
-var markForm = regexp.MustCompile(`^<!-- ralph: ([^\n]*?) -->`)
+var markForm = regexp.MustCompile(`^<!-- ralph: ([^\n]*?)(?:, queue \w+)? -->`)
 
-// mark is the first line of a post. It separates ralph's comments from those of a person with the same account.
-// ralph searches for it before it sends a post again.
-func mark(of string) string { return "<!-- ralph: " + of + " -->" }
+// mark is the first line of a post. It separates ralph's comments from those of a person with the same account, and
+// those of a queue from those of others on the same repository. ralph searches for it before it sends a post again.
+func mark(of, queue string) string { return "<!-- ralph: " + of + ", queue " + queue + " -->" }
 
 // Marked returns the subject in a comment's mark; ok is false if it has none.
 func Marked(body string) (of string, ok bool) {

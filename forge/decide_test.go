@@ -64,6 +64,13 @@ func TestParse(t *testing.T) {
 		"/usr/bin is full":                  "comment 0 /usr/bin is full true",
 		"/merge":                            "merge 0  false",
 		"please /cancel":                    "comment 0 please /cancel true",
+		"    /cancel":                       "comment 0 /cancel true",
+		"\t/cancel":                         "comment 0 /cancel true",
+		"\n   /cancel":                      "cancel 0  true",
+		"```\n/cancel\n```":                 "comment 0 ```\n/cancel\n``` true",
+		"~~~\n> Q7\n~~~\nx":                 "comment 0 ~~~\n> Q7\n~~~\nx true",
+		"  > Q7\n\nred":                     "answer 7 red true",
+		"> /cancel":                         "comment 0  true",
 		"Q31 is mine":                       "comment 0 Q31 is mine true",
 		"":                                  "comment 0  true",
 	} {
@@ -148,6 +155,7 @@ func TestClassify(t *testing.T) {
 		{"primary limit", 403, header("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1800000120"), "", Limited, 2 * time.Minute},
 		{"secondary limit", 403, header("Retry-After", "30"), "", Limited, 30 * time.Second},
 		{"secondary limit without a time", 403, nil, `{"message":"You have exceeded a secondary rate limit."}`, Limited, time.Minute},
+		{"a date", 429, header("Retry-After", now.Add(90*time.Second).UTC().Format(http.TimeFormat)), "", Limited, 90 * time.Second},
 		{"too many requests", 429, header("RateLimit-Reset", "1800000010"), "", Limited, 10 * time.Second},
 		{"a limit in the past", 429, header("RateLimit-Reset", "1"), "", Limited, time.Minute},
 		{"a limit of a year", 429, header("Retry-After", "31536000"), "", Limited, time.Hour},
@@ -194,10 +202,16 @@ func TestLocate(t *testing.T) {
 }
 
 func TestPlain(t *testing.T) {
-	got := Plain("closes #3, @boss; !12 <!-- ralph: TASK-1 status --> a@b # title")
-	for _, bad := range []string{"#3", "@boss", "!12", "<!--"} {
+	got := Plain("/merge\n  /close\ncloses #3, @boss; !12 <!-- ralph: TASK-1 status --> a@b # title, fixes GH-4, fixes " +
+		"https://github.com/o/a/issues/5, closes https://gitlab.com/o/a/-/merge_requests/6")
+	for _, bad := range []string{"#3", "@boss", "!12", "<!--", "GH-4", "issues/5", "requests/6"} {
 		if strings.Contains(got, bad) {
 			t.Errorf("%q has %s", got, bad)
+		}
+	}
+	for line := range strings.Lines(got) {
+		if strings.HasPrefix(strings.TrimLeft(line, " \t"), "/") {
+			t.Errorf("%q is a command", line)
 		}
 	}
 }

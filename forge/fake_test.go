@@ -28,6 +28,8 @@ type fake struct {
 	pulls     map[int64]*fakePull
 	last      int64 // number of an issue, a pull request or a comment
 	requests  int
+	renamed   string                // the repository's former address
+	readOnly  bool                  // boss may not write any more
 	before    func(op string) error // fails the request, which does nothing
 	after     func(op string) error // the answer is lost
 }
@@ -175,10 +177,12 @@ func (f *fake) of(ctx context.Context, op string, n int64, does func(p *fakePull
 
 func (f *fake) Repository() string { return "git.example.org/octo/app" }
 
+func (f *fake) Leads(_ context.Context, from string) (bool, error) { return from == f.renamed, nil }
+
 func (f *fake) Limit() (int, bool) { return 4000, true }
 
 func (f *fake) Self(ctx context.Context) (a Account, err error) {
-	return Account{boss, true}, f.request(ctx, "self", func() error { return nil })
+	return Account{boss, !f.readOnly}, f.request(ctx, "self", func() error { return nil })
 }
 
 func (f *fake) CanWrite(ctx context.Context, login string) (ok bool, err error) {
@@ -296,7 +300,7 @@ func (f *fake) Open(ctx context.Context, o Proposal) (n int64, err error) {
 			n = int64(len(f.pulls) + 1)
 		}
 		f.pulls[n] = &fakePull{
-			Pull: Pull{Number: n, URL: fmt.Sprint("u", n), Head: "head", Updated: f.now}, Proposal: o, threads: map[string][]string{},
+			Pull: Pull{Number: n, URL: fmt.Sprint("u", n), Head: "head", Into: o.Into, Updated: f.now}, Proposal: o, threads: map[string][]string{},
 		}
 		return nil
 	})
@@ -472,14 +476,12 @@ func (w *world) pushed(id int64) {
 			return err
 		}
 		c.To = c.Head
-		ended, err := tx.EndedPulls(id)
+		branch, ended, err := tx.PullsOf(id)
 		if err != nil {
 			return err
 		}
-		if err := tx.BeginMove(c); err != nil {
-			return err
-		}
-		return tx.BeginReview(c, fmt.Sprintf("ralph/TASK-%d-%d", id, ended+1))
+		c.Branch = cmp.Or(branch, fmt.Sprintf("ralph/TASK-%d-%d", id, ended+1))
+		return errors.Join(tx.BeginMove(c), tx.BeginReview(c))
 	})
 }
 

@@ -241,6 +241,25 @@ func TestPullRequests(t *testing.T) {
 				p.Checks, p.Reviews = []Check{{Name: "ci", Done: true, Red: true}}, []Review{{ID: "1", Author: dev, Approves: true}}
 			})
 		}, open(true), status(ralph.Pending)},
+		"approved before its last commit, with merge.auto": {func(s *situation) { s.s.Auto = true }, func(s *situation) {
+			pull(s, func(p *fakePull) { p.Reviews = []Review{{ID: "1", Author: dev, Approves: true, Commit: "before"}} })
+		}, open(true), func(s *situation) {
+			pull(s, func(p *fakePull) { p.Reviews = []Review{{ID: "2", Author: dev, Approves: true, Commit: "head"}} })
+		}, open(false), func(*situation) {}, status(ralph.Completed)},
+		"a draft, with merge.auto": {func(s *situation) { s.s.Auto = true }, func(s *situation) {
+			pull(s, func(p *fakePull) { p.Draft, p.Reviews = true, []Review{{ID: "1", Author: dev, Approves: true}} })
+		}, open(true), func(s *situation) { pull(s, func(p *fakePull) { p.Draft = false }) }, open(false)},
+		"into another branch": {func(s *situation) { s.s.Auto = true }, func(s *situation) {
+			s.git.conflicts[s.pullOf(s.id).Branch] = true // with the target, which is none of its business any more
+			pull(s, func(p *fakePull) {
+				p.Pull.Into, p.Reviews = "release", []Review{{ID: "1", Author: dev, Approves: true}}
+			})
+		}, open(true), status(ralph.Merging), merged, status(ralph.Completed), func(s *situation) error {
+			if why := s.task(s.id).StatusReason; !strings.Contains(why, "into release") {
+				return errors.New(why)
+			}
+			return nil
+		}},
 		"a merge that the forge refuses is tried again": {func(s *situation) { s.s.Auto = true }, func(s *situation) {
 			s.before = func(op string) error {
 				if op == "merge" {

@@ -16,6 +16,8 @@ import (
 type Forge interface {
 	// Repository returns the repository's address for people, such as "github.com/octo/app".
 	Repository() string
+	// Leads reports whether an earlier address, as Repository returns it, leads to this repository: it was renamed.
+	Leads(ctx context.Context, from string) (bool, error)
 	// Self returns the account of the token and its right to write.
 	Self(ctx context.Context) (Account, error)
 	// CanWrite reports whether an account may push to the repository.
@@ -121,6 +123,8 @@ type Pull struct {
 	Number   int64
 	URL      string
 	Head     string // the commit of its branch
+	Into     string // the branch that it goes into, which people may change
+	Draft    bool
 	Closed   bool   // also after its merge
 	Merged   string // the last commit of its merge on the target; "" before
 	Updated  time.Time

@@ -3,8 +3,6 @@ package forge
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -33,7 +31,7 @@ func newGitea(at Address, t *Transport) (Forge, error) {
 		return nil, err
 	}
 	t.Origin = u.Scheme + "://" + u.Host
-	return &giteaForge{repository{at, t}, client}, nil
+	return &giteaForge{repository{at, t, at.URL + "/api/v1/repos/"}, client}, nil
 }
 
 // page is the number of entries of a list that a request asks for.
@@ -125,7 +123,10 @@ func (g *giteaForge) Last(
 	if act == Edited {
 		return "", at, nil
 	}
-	list, err := pages(func(n int) ([]giteaEvent, error) { return g.timeline(ctx, issue, n) })
+	list, err := pages(func(n int) (list []giteaEvent, err error) {
+		return list, g.get(ctx, fmt.Sprintf("%s/issues/%d/timeline?page=%d&limit=%d", g.path(g.at.Owner, g.at.Name), issue, n,
+			page), &list)
+	})
 	for _, e := range list {
 		done := e.Type == map[Act]string{Closed: "close", Reopened: "reopen"}[act]
 		if e.Type == "label" && (act == Labelled && e.Body == "1" || act == Unlabelled && e.Body != "1") {
@@ -146,22 +147,6 @@ type giteaEvent struct {
 	Created time.Time              `json:"created_at"`
 	User    struct{ Login string } `json:"user"`
 	Label   struct{ Name string }  `json:"label"`
-}
-
-// timeline returns a page of the history of an issue.
-func (g *giteaForge) timeline(ctx context.Context, issue int64, n int) (list []giteaEvent, err error) {
-	address := fmt.Sprintf("%s/api/v1/repos/%s/%s/issues/%d/timeline?page=%d&limit=%d", g.at.URL,
-		url.PathEscape(g.at.Owner), url.PathEscape(g.at.Name), issue, n, page)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := g.transport.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, res.Body.Close()) }()
-	return list, json.NewDecoder(res.Body).Decode(&list)
 }
 
 func (g *giteaForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
@@ -287,7 +272,10 @@ func (g *giteaForge) Pull(ctx context.Context, number int64) (p Pull, err error)
 		return p, err
 	}
 	p = Pull{
-		Number: number, URL: pr.HTMLURL, Closed: pr.State == gitea.StateClosed,
+		Number: number, URL: pr.HTMLURL, Closed: pr.State == gitea.StateClosed, Draft: pr.Draft,
+	}
+	if pr.Base != nil {
+		p.Into = pr.Base.Ref
 	}
 	if pr.Updated != nil {
 		p.Updated = *pr.Updated

@@ -30,7 +30,7 @@ func newGitHub(at Address, t *Transport) (Forge, error) {
 		}
 	}
 	t.Origin = client.BaseURL.Scheme + "://" + client.BaseURL.Host
-	return &gitHubForge{repository{at, t}, client}, nil
+	return &gitHubForge{repository{at, t, client.BaseURL.String() + "repos/"}, client}, nil
 }
 
 // gitHubPages calls next with the numbers of pages until there is no other one.
@@ -55,9 +55,10 @@ func (g *gitHubForge) Self(ctx context.Context) (a Account, err error) {
 	}
 	a.Write = repo.GetPermissions().GetPush() && !repo.GetArchived()
 	user, _, err := g.client.Users.Get(ctx, "")
-	if KindOf(err) == Denied && err != nil { // the token of a workflow has no user
-		a.Login, err = "github-actions[bot]", nil
-		return a, err
+	if err != nil && KindOf(err) == Denied { // the token of an app, as of a workflow
+		var is struct{ Viewer struct{ Login string } }
+		err = g.graphQL(ctx, "query { viewer { login } }", nil, &is)
+		return Account{is.Viewer.Login, a.Write}, err
 	}
 	return Account{user.GetLogin(), a.Write}, err
 }
@@ -100,7 +101,7 @@ func (g *gitHubForge) Last(
 	ctx context.Context, issue int64, act Act, label string,
 ) (who string, at time.Time, err error) {
 	if act == Edited {
-		return "", at, nil
+		return g.edited(ctx, issue)
 	}
 	list, err := gitHubPages(func(o github.ListOptions) ([]*github.IssueEvent, *github.Response, error) {
 		return g.client.Issues.ListIssueEvents(ctx, g.at.Owner, g.at.Name, int(issue), &o)
@@ -112,6 +113,23 @@ func (g *gitHubForge) Last(
 		}
 	}
 	return who, at, err
+}
+
+// edited returns the last editor of an issue's text, which REST does not tell; "" on a server without GraphQL.
+func (g *gitHubForge) edited(ctx context.Context, issue int64) (who string, at time.Time, err error) {
+	var is struct {
+		Repository struct {
+			Issue struct {
+				Editor       struct{ Login string }
+				LastEditedAt time.Time
+			}
+		}
+	}
+	err = g.graphQL(ctx, editorQuery, map[string]any{"owner": g.at.Owner, "name": g.at.Name, "number": issue}, &is)
+	if err != nil && !KindOf(err).Passes() {
+		err = nil
+	}
+	return is.Repository.Issue.Editor.Login, is.Repository.Issue.LastEditedAt, err
 }
 
 func (g *gitHubForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
@@ -226,7 +244,7 @@ func (g *gitHubForge) Pull(ctx context.Context, number int64) (p Pull, err error
 	}
 	p = Pull{
 		Number: number, URL: pr.GetHTMLURL(), Head: pr.GetHead().GetSHA(), Closed: pr.GetState() == "closed",
-		Updated: pr.GetUpdatedAt().Time,
+		Updated: pr.GetUpdatedAt().Time, Into: pr.GetBase().GetRef(), Draft: pr.GetDraft(),
 	}
 	if pr.GetMerged() {
 		p.Merged = pr.GetMergeCommitSHA()
@@ -253,7 +271,9 @@ func (g *gitHubForge) checks(ctx context.Context, p *Pull) error {
 		}
 		return list.CheckRuns, res, nil
 	})
-	if err != nil {
+	if err != nil && KindOf(err) == Denied { // as for a fine-grained token: whether they are green is not known
+		p.Checks = append(p.Checks, Check{Name: "checks that the token may not read"})
+	} else if err != nil {
 		return err
 	}
 	for _, r := range runs {
@@ -335,21 +355,27 @@ func (g *gitHubForge) Open(ctx context.Context, p Proposal) (int64, error) {
 	return int64(pr.GetNumber()), err
 }
 
-// graphQL asks the API for merge queues, which REST has not.
+// graphQL asks for what REST does not have: merge queues, editors, and the account of an app.
 func (g *gitHubForge) graphQL(ctx context.Context, query string, variables map[string]any, data any) error {
 	out := struct {
 		Data   any
-		Errors []struct{ Message string }
+		Errors []struct{ Type, Message string }
 	}{Data: data}
 	r, err := g.client.NewRequest(http.MethodPost, "../graphql", map[string]any{"query": query, "variables": variables})
 	if err == nil {
 		_, err = g.client.Do(ctx, r, &out)
 	}
 	if err == nil && len(out.Errors) > 0 {
-		err = &Error{Kind: Invalid, Said: text.Line(out.Errors[0].Message, 300)}
+		is := &Error{Kind: Invalid, Said: text.Line(out.Errors[0].Message, 300)}
+		if err = is; out.Errors[0].Type == "RATE_LIMITED" {
+			is.Kind, is.Until = Limited, g.transport.Now().Add(limitWait)
+		}
 	}
 	return err
 }
+
+const editorQuery = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
+	issue(number: $number) { editor { login } lastEditedAt } } }`
 
 // The query finds the merge queue of a pull request's target, and the mutation puts the pull request there.
 const (

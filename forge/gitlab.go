@@ -30,7 +30,8 @@ func newGitLab(at Address, t *Transport) (Forge, error) {
 		return nil, err
 	}
 	t.Origin = client.BaseURL().Scheme + "://" + client.BaseURL().Host
-	return &gitLabForge{repository{at, t}, client, at.Owner + "/" + at.Name}, nil
+	api := client.BaseURL().String() + "projects/"
+	return &gitLabForge{repository{at, t, api}, client, at.Owner + "/" + at.Name}, nil
 }
 
 // unlimited is no limit: the syncer keeps to the forge's.
@@ -267,6 +268,7 @@ func (g *gitLabForge) Pull(ctx context.Context, number int64) (p Pull, err error
 	}
 	p = Pull{
 		Number: number, URL: mr.WebURL, Head: mr.SHA, Closed: mr.State == "closed" || mr.State == "merged",
+		Into: mr.TargetBranch, Draft: mr.Draft,
 	}
 	if mr.UpdatedAt != nil {
 		p.Updated = *mr.UpdatedAt

@@ -30,11 +30,13 @@ const (
 	Denied  Kind = "denied"  // this request is not allowed: no right, locked, archived
 	Gone    Kind = "gone"    // there is no such thing, or the token does not see it
 	Invalid Kind = "invalid" // the forge refuses the content
+
+	Elsewhere Kind = "elsewhere" // this is not the repository that the queue follows: a person fixes the remote
 )
 
 // Passes reports whether the same request may succeed later. A post with any other failure is given
 // up.
-func (k Kind) Passes() bool { return k == Away || k == Limited || k == Token }
+func (k Kind) Passes() bool { return k == Away || k == Limited || k == Token || k == Elsewhere }
 
 // An Error is a failed request.
 type Error struct {
@@ -61,6 +63,8 @@ func (e *Error) Error() string {
 		return "the forge refuses: " + said
 	case Gone:
 		return "the forge does not have it, or the token does not see it: " + said
+	case Elsewhere:
+		return said + ": set the remote back, or leave forge.label and merge.mode: pr out"
 	}
 	return "the forge does not accept it: " + said
 }
@@ -139,8 +143,11 @@ func Classify(status int, h http.Header, body string, now time.Time) *Error {
 // the latest.
 func until(h http.Header, now time.Time) time.Time {
 	at := now.Add(limitWait)
-	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil {
+	after := h.Get("Retry-After")
+	if s, err := strconv.Atoi(after); err == nil {
 		at = now.Add(time.Duration(s) * time.Second)
+	} else if date, err := http.ParseTime(after); err == nil {
+		at = date
 	} else {
 		for _, name := range []string{"X-RateLimit-Reset", "RateLimit-Reset"} {
 			if s, err := strconv.ParseInt(h.Get(name), 10, 64); err == nil {
@@ -238,6 +245,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	switch {
+	case r.Method != http.MethodGet && res.StatusCode >= http.StatusMultipleChoices &&
+		res.StatusCode <= http.StatusSeeOther: // the client would read there, and write nothing
+		return nil, &Error{Kind: Gone, Status: res.StatusCode, Said: "it has moved to " + res.Header.Get("Location")}
 	case res.StatusCode == http.StatusNotModified && ok:
 		res.StatusCode, res.Header, body = http.StatusOK, had.header, had.body
 	case res.StatusCode >= http.StatusBadRequest:

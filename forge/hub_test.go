@@ -349,7 +349,7 @@ func (h *hub) hubPull(p *fakePull) m {
 	return m{
 		"number": p.Number, "state": stateOf(p.Closed), "title": p.Title, "body": p.Proposal.Body, "updated_at": p.Updated,
 		"merged": p.Merged != "", "merge_commit_sha": p.Merged, "html_url": h.url + "/boss/app/pull/" + fmt.Sprint(p.Number),
-		"head": m{"ref": p.Branch, "sha": p.Head, "repo": m{"id": 1}}, "base": m{"ref": p.Into, "repo": m{"id": 1}},
+		"head": m{"ref": p.Branch, "sha": p.Head, "repo": m{"id": 1}}, "base": m{"ref": p.Pull.Into, "repo": m{"id": 1}}, "draft": p.Draft,
 	}
 }
 
@@ -590,7 +590,7 @@ func (h *hub) accepts(p *fakePull, head string) error {
 func (h *hub) labMerge(p *fakePull) m {
 	is := m{
 		"iid": p.Number, "state": "opened", "title": p.Title, "description": p.Proposal.Body, "updated_at": p.Updated,
-		"source_branch": p.Branch, "target_branch": p.Into, "source_project_id": 1, "target_project_id": 1, "sha": p.Head,
+		"source_branch": p.Branch, "target_branch": p.Pull.Into, "draft": p.Draft, "source_project_id": 1, "target_project_id": 1, "sha": p.Head,
 		"web_url": h.url + "/boss/app/-/merge_requests/" + fmt.Sprint(p.Number),
 	}
 	if len(p.Checks) > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ralph"
 	"ralph/internal/inbox"
@@ -15,6 +16,9 @@ import (
 func obey(tx *store.Tx, task int64, c Command, by string) error {
 	switch c.Verb {
 	case Say:
+		if c.Quotes != "" {
+			return reply(tx, task, c, by)
+		}
 		return say(tx, task, c.Text, by)
 	case Answer:
 		return answer(tx, task, c, by)
@@ -44,15 +48,52 @@ func say(tx *store.Tx, task int64, text, by string) error {
 	return err
 }
 
-// answer answers the question that a comment names, or the only one that is open.
-func answer(tx *store.Tx, task int64, c Command, by string) error {
+// questions lists the open questions of a task.
+func questions(tx *store.Tx, task int64) ([]store.InboxItem, error) {
 	open, err := tx.InboxOf("question")
+	return slices.DeleteFunc(open, func(q store.InboxItem) bool { return q.TaskID != task }), err
+}
+
+// reply is a comment without a command that quotes something: an answer if that is the text of an open question.
+func reply(tx *store.Tx, task int64, c Command, by string) error {
+	open, err := questions(tx, task)
 	if err != nil {
 		return err
 	}
-	open = slices.DeleteFunc(open, func(q store.InboxItem) bool {
-		return q.TaskID != task || c.Question != 0 && q.Ref.ID != c.Question
-	})
+	for _, q := range open {
+		if strings.Contains(bare(c.Quotes), bare(q.Text)) {
+			c.Question = q.Ref.ID
+			return answer(tx, task, c, by)
+		}
+	}
+	return say(tx, task, c.Text, by)
+}
+
+// bare is a text without its marking and line breaks.
+func bare(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(">*_`\u200b", r) {
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// answer answers the question that a comment names, or the only one that is open.
+func answer(tx *store.Tx, task int64, c Command, by string) error {
+	if c.Quotes != "" { // a number like that of a question may be something else, as a quarter
+		if q, err := tx.Comment(c.Question); errors.Is(err, ralph.ErrNotFound) || err == nil && q.TaskID != task {
+			return say(tx, task, c.Text, by)
+		} else if err != nil {
+			return err
+		}
+	}
+	open, err := questions(tx, task)
+	if err != nil {
+		return err
+	}
+	open = slices.DeleteFunc(open, func(q store.InboxItem) bool { return c.Question != 0 && q.Ref.ID != c.Question })
 	switch {
 	case len(open) == 0 && c.Question != 0:
 		return fmt.Errorf("Q%d is no open question of this task", c.Question)

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -126,11 +127,10 @@ func (s *Syncer) send(ctx context.Context, p post) error {
 	if err != nil || sent {
 		return err
 	}
-	if _, err := s.say(ctx, p.issue, p.mark, p.body); err != nil {
-		if KindOf(err).Passes() {
+	if _, err = s.say(ctx, p.issue, p.mark, p.body); err != nil {
+		if err = s.alone(ctx, fmt.Sprintf("#%d", p.issue), err); err != nil {
 			return err
 		}
-		s.refuse(fmt.Sprintf("#%d", p.issue), err)
 	}
 	return s.Store.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.TakeForgeComment(store.ForgeReply{ID: key, Number: p.issue})
@@ -141,10 +141,22 @@ func (s *Syncer) send(ctx context.Context, p post) error {
 // maxPost bounds the text of a post: the smallest limit of the forges is 65,536 characters.
 const maxPost = 60000
 
-// refuse notes that a post, or an issue, was given up.
-func (s *Syncer) refuse(on string, err error) {
+// alone returns nil if a failure is that of one request only, which is given up and noted. Nothing is given up while
+// the account cannot see the repository, or may not write there.
+func (s *Syncer) alone(ctx context.Context, on string, err error) error {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Kind.Passes() {
+		return err
+	}
+	self, failed := s.Forge.Self(ctx)
+	if failed != nil {
+		return failed
+	}
+	if s.self = self; !self.Write {
+		return &Error{Kind: Denied, Said: self.Login + " may not write to " + s.Forge.Repository()}
+	}
 	s.refused = on + ": " + text.Line(s.Mask(err.Error()), 300)
 	s.Log.Warn("the forge refused", "on", on, "error", err)
+	return nil
 }
 
 // touch notes that the status of a task may have changed.
@@ -177,12 +189,12 @@ func (s *Syncer) once(
 			return "", err
 		}
 		for _, c := range all {
-			if has, ok := Marked(c.Body); ok && has == of && strings.EqualFold(c.Author, s.self.Login) {
+			if strings.HasPrefix(c.Body, mark(of, s.queue)) && strings.EqualFold(c.Author, s.self.Login) {
 				return c.ID, nil
 			}
 		}
 	}
-	id, err := add(text.Clip(mark(of)+"\n"+s.Mask(body), maxPost))
+	id, err := add(text.Clip(mark(of, s.queue)+"\n"+s.Mask(body), maxPost))
 	if err != nil && KindOf(err).Passes() {
 		s.sure = false
 	}
@@ -196,12 +208,8 @@ func (s *Syncer) replies(ctx context.Context) error {
 		return err
 	}
 	for _, r := range list {
-		err := s.reply(ctx, r)
-		if err != nil && KindOf(err).Passes() {
+		if err := s.alone(ctx, fmt.Sprintf("#%d", r.Number), s.reply(ctx, r)); err != nil {
 			return err
-		}
-		if err != nil {
-			s.refuse(fmt.Sprintf("#%d", r.Number), err)
 		}
 		if err := s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SentForgeReply(r.ID) }); err != nil {
 			return err
@@ -263,11 +271,8 @@ func (s *Syncer) statuses(ctx context.Context) error {
 			continue
 		}
 		id, err := s.status(ctx, i, body, label)
-		if err != nil && KindOf(err).Passes() {
+		if err = s.alone(ctx, fmt.Sprintf("#%d", i.Number), err); err != nil {
 			return err
-		}
-		if err != nil {
-			s.refuse(fmt.Sprintf("#%d", i.Number), err)
 		}
 		if err := s.Store.Tx(ctx, func(tx *store.Tx) error {
 			now, ok, err := tx.ForgeIssue(i.Number)
@@ -289,7 +294,7 @@ func (s *Syncer) status(ctx context.Context, i store.ForgeIssue, body, label str
 	of := fmt.Sprintf("TASK-%d status", i.TaskID)
 	id = i.Status
 	if id != "" {
-		err = s.Forge.Edit(ctx, i.Number, id, mark(of)+"\n"+s.Mask(body))
+		err = s.Forge.Edit(ctx, i.Number, id, mark(of, s.queue)+"\n"+s.Mask(body))
 		if err != nil && KindOf(err) == Gone { // somebody has deleted it
 			id, err = "", nil
 		}
@@ -334,7 +339,7 @@ func statusOf(tx *store.Tx, task int64) (body, label string, err error) {
 	if p, ok, err := tx.ForgePullOf(task); err != nil {
 		return "", "", err
 	} else if ok {
-		body += fmt.Sprintf(" · pull request #%d", p.Number)
+		body += fmt.Sprintf(" · pull request [#%d](%s)", p.Number, p.URL) // on GitLab #34 alone is an issue
 	}
 	if t.StatusReason != "" && (t.Status.Ended() || t.NeedsPerson()) {
 		body += "\n\n" + Plain(text.Clip(t.StatusReason, 1000))
@@ -449,11 +454,15 @@ func receipt(tx *store.Tx, task int64) (string, error) {
 	return b.String(), nil
 }
 
-var reference = regexp.MustCompile(`([#!@])([A-Za-z0-9_])`)
+var (
+	reference = regexp.MustCompile(`([#!@]|\bGH-|/(?:issues|pull|pulls|merge_requests)/)([A-Za-z0-9_])`)
+	slashed   = regexp.MustCompile(`(?m)^([ \t]*)/`)
+)
 
-// Plain returns an agent's text in a form that is safe on the forge: it mentions nobody, closes no
-// issue, and does not resemble a mark.
+// Plain returns an agent's text in a form that is safe on the forge: it mentions nobody, closes no issue, gives no
+// command to the forge (as "/merge" on GitLab) or to a bot, and does not resemble a mark.
 func Plain(s string) string {
 	s = reference.ReplaceAllString(text.Clean(s), "$1\u200b$2")
+	s = slashed.ReplaceAllString(s, "$1\u200b/")
 	return strings.ReplaceAll(s, "<!--", "&lt;!--")
 }

@@ -69,10 +69,13 @@ func (s *Syncer) pulls(ctx context.Context, read bool) error {
 	return nil
 }
 
-// tolerate returns an error that ends the look, and logs one about a single pull request.
+// tolerate returns an error that ends the look, and notes one about a single pull request.
 func (s *Syncer) tolerate(ctx context.Context, task int64, err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && e.Kind.Passes() || store.Failed(err) || ctx.Err() != nil {
+	if store.Failed(err) || ctx.Err() != nil {
 		return err
+	}
+	if errors.As(err, new(*Error)) {
+		return s.alone(ctx, fmt.Sprintf("TASK-%d", task), err)
 	}
 	if err != nil {
 		s.Log.Warn("a pull request is not followed", "task", task, "error", err)
@@ -135,12 +138,9 @@ func (s *Syncer) propose(ctx context.Context, c ralph.Change) error {
 	var p store.ForgePull
 	var issue store.ForgeIssue
 	var ok, has bool
-	var body, branch string
+	var body string
 	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if t, err = tx.Task(c.TaskID); err != nil {
-			return err
-		}
-		if branch, err = tx.BranchOf(c.ID); err != nil {
 			return err
 		}
 		if p, ok, err = tx.ForgePullOf(t.ID); err != nil {
@@ -154,7 +154,7 @@ func (s *Syncer) propose(ctx context.Context, c ralph.Change) error {
 	}); err != nil {
 		return err
 	}
-	if ok && p.Open && p.Branch == branch {
+	if ok && p.Open && p.Branch == c.Branch {
 		p.ChangeID, p.Settled = c.ID, ralph.Time{}
 		s.touch(t.ID)
 		return s.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -168,12 +168,12 @@ func (s *Syncer) propose(ctx context.Context, c ralph.Change) error {
 	} else if has {
 		body += fmt.Sprintf("\nCloses #%d\n", issue.Number)
 	}
-	body = fmt.Sprintf("%s\n**TASK-%d.** %s", mark(fmt.Sprintf("TASK-%d pull", t.ID)), t.ID, body)
+	body = fmt.Sprintf("%s\n**TASK-%d.** %s", mark(fmt.Sprintf("TASK-%d pull", t.ID), s.queue), t.ID, body)
 	// A request whose answer was lost may have opened it.
-	number, err := s.Forge.PullOf(ctx, branch)
+	number, err := s.Forge.PullOf(ctx, c.Branch)
 	if err == nil && number == 0 {
 		number, err = s.Forge.Open(ctx, Proposal{
-			Title: s.Mask(title), Body: text.Clip(s.Mask(body), maxPost), Branch: branch, Into: s.Into,
+			Title: s.Mask(title), Body: text.Clip(s.Mask(body), maxPost), Branch: c.Branch, Into: s.Into,
 		})
 	}
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *Syncer) propose(ctx context.Context, c ralph.Change) error {
 		return err
 	}
 	s.touch(t.ID)
-	p = store.ForgePull{Number: number, TaskID: t.ID, ChangeID: c.ID, Branch: branch, URL: pull.URL, Open: true}
+	p = store.ForgePull{Number: number, TaskID: t.ID, ChangeID: c.ID, Branch: c.Branch, URL: pull.URL, Open: true}
 	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PutForgePull(p) })
 }
 
@@ -224,7 +224,7 @@ func (s *Syncer) follow(ctx context.Context, p store.ForgePull) error {
 	put := func(tx *store.Tx) error { return tx.PutForgePull(p) }
 	switch Follow(news) {
 	case Done:
-		return s.merged(ctx, t, p, pull)
+		return s.merged(ctx, t, c, p, pull)
 	case Drop:
 		why, err := s.closed(ctx, p)
 		if err != nil {
@@ -269,18 +269,21 @@ func with[K comparable, V any](m map[K]V, key K, value V) map[K]V {
 	return m
 }
 
-// merged completes the task of a merged pull request, and deletes its branch.
-func (s *Syncer) merged(ctx context.Context, t ralph.Task, p store.ForgePull, pull Pull) error {
-	base, files, err := s.Git.Landed(ctx, p.Branch, pull.Merged, pull.Head)
-	if err != nil {
-		return err
+// merged completes the task of a merged pull request, and deletes its branch. What a merge into another branch than
+// the target has changed is not known here.
+func (s *Syncer) merged(ctx context.Context, t ralph.Task, c ralph.Change, p store.ForgePull, pull Pull) (err error) {
+	base, files := "", c.Files
+	if pull.Into == s.Into {
+		if base, files, err = s.Git.Landed(ctx, p.Branch, pull.Merged, pull.Head); err != nil {
+			return err
+		}
 	}
 	if t.Status != ralph.InProgress {
 		if err := s.Git.DropBranch(ctx, p.Branch, pull.Head); err != nil {
 			s.Log.Warn("the branch of a merged pull request stays", "branch", p.Branch, "error", err)
 		}
 	}
-	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ReviewMerged(p, pull.Merged, base, s.Into, files) })
+	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ReviewMerged(p, pull.Merged, base, pull.Into, files) })
 }
 
 // closed returns why a pull request was closed: the last comment of a person.
@@ -333,9 +336,12 @@ func (s *Syncer) news(
 	if err != nil {
 		return n, err
 	}
-	n.Auto = n.Auto && !queued
-	if n.Conflict, err = s.Git.Conflicts(ctx, p.Branch, true); err != nil {
-		return n, err
+	here := pull.Into == s.Into // else a person has chosen another branch, and merges it
+	n.Auto = n.Auto && !queued && !pull.Draft && here
+	if here {
+		if n.Conflict, err = s.Git.Conflicts(ctx, p.Branch, true); err != nil {
+			return n, err
+		}
 	}
 	for _, c := range pull.Checks {
 		if n.Pending = n.Pending || !c.Done; c.Red {
@@ -362,7 +368,8 @@ func (s *Syncer) opinions(ctx context.Context, pull Pull, n *News) error {
 		if err != nil {
 			return err
 		}
-		n.Approved, n.Objects = n.Approved || ok && r.Approves, n.Objects || ok && r.Objects
+		this := r.Commit == "" || r.Commit == pull.Head // an approval is of what the reviewer saw
+		n.Approved, n.Objects = n.Approved || ok && r.Approves && this, n.Objects || ok && r.Objects
 		if fresh, err := counts(onReview+r.ID, r.Author); err != nil {
 			return err
 		} else if fresh && !r.Approves && (r.Objects || strings.TrimSpace(r.Body) != "") {

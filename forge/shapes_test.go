@@ -109,13 +109,14 @@ func gitHubAnswers() *recorded {
 		"GET" + gitHubAPI + "/issues/8/comments":            `[{"id": 3, "body": "hi", "user": {"login": "dev"}}]`,
 		"POST" + gitHubAPI + "/pulls/8/comments":            `{"id": 6}`,
 		"PATCH" + gitHubAPI + "/pulls/8":                    `{"number": 8}`,
-		"GET" + gitHubAPI + "/pulls/8":                      `{"number": 8, "state": "open", "html_url": "p", "mergeable": false, "head": {"sha": "abc"}}`,
+		"GET" + gitHubAPI + "/pulls/8":                      `{"number": 8, "state": "open", "html_url": "p", "draft": true, "mergeable": false, "head": {"sha": "abc"}, "base": {"ref": "main"}}`,
 		"GET" + gitHubAPI + "/commits/abc/check-runs":       `{"total_count": 2, "check_runs": [{"name": "ci", "status": "completed", "conclusion": "failure", "output": {"text": "log"}}, {"name": "lint", "status": "in_progress"}]}`,
 		"GET" + gitHubAPI + "/commits/abc/status":           `{"statuses": [{"context": "old", "state": "success"}]}`,
 		"GET" + gitHubAPI + "/pulls/8/reviews":              `[{"id": 1, "state": "CHANGES_REQUESTED", "body": "no", "user": {"login": "dev"}, "commit_id": "abc"}, {"id": 2, "state": "APPROVED", "user": {"login": "dev"}, "commit_id": "abc"}]`,
 		"GET" + gitHubAPI + "/pulls/8/comments":             `[{"id": 5, "path": "a.go", "line": 3, "body": "why", "user": {"login": "dev"}, "original_commit_id": "abc"}]`,
 		"PUT" + gitHubAPI + "/pulls/8/merge":                `{"merged": true}`,
 		"POST" + gitHubAPI + "/issues/1/comments":           `{"id": 99}`,
+		"POST /api/graphql":                                 `{"data": {"repository": {"issue": {"editor": {"login": "rep"}, "lastEditedAt": "2026-11-01T10:00:00Z"}}}}`,
 	}}
 }
 
@@ -132,7 +133,7 @@ func gitLabAnswers() *recorded {
 		"GET" + gitLabAPI + "/issues page 2":                          `[{"id": 43, "iid": 3, "title": "Three", "state": "closed", "author": {"username": "x"}, "updated_at": "2026-11-01T11:00:00Z"}]`,
 		"GET" + gitLabAPI + "/issues/1/resource_label_events":         `[{"action": "add", "label": {"name": "ralph"}, "user": {"username": "dev"}, "created_at": "2026-11-01T10:00:00Z"}]`,
 		"GET" + gitLabAPI + "/merge_requests":                         `[{"iid": 7, "state": "closed", "updated_at": "2026-11-01T10:00:00Z", "source_branch": "ralph/TASK-1", "source_project_id": 2, "target_project_id": 1}, {"iid": 8, "state": "opened", "updated_at": "2026-11-01T10:00:00Z", "source_branch": "ralph/TASK-1", "source_project_id": 1, "target_project_id": 1}]`,
-		"GET" + gitLabAPI + "/merge_requests/8":                       `{"iid": 8, "state": "opened", "web_url": "p", "sha": "abc", "has_conflicts": true, "head_pipeline": {"id": 4, "sha": "abc"}}`,
+		"GET" + gitLabAPI + "/merge_requests/8":                       `{"iid": 8, "state": "opened", "web_url": "p", "sha": "abc", "draft": true, "target_branch": "main", "has_conflicts": true, "head_pipeline": {"id": 4, "sha": "abc"}}`,
 		"GET" + gitLabAPI + "/pipelines/4/jobs":                       `[{"id": 6, "name": "ci", "status": "failed"}, {"id": 7, "name": "lint", "status": "running"}, {"id": 8, "name": "old", "status": "success"}]`,
 		"GET" + gitLabAPI + "/jobs/6/trace":                           `log`,
 		"GET" + gitLabAPI + "/merge_requests/8/approvals":             `{"approved_by": [{"user": {"username": "dev"}}]}`,
@@ -184,8 +185,7 @@ func TestRecordedShapes(t *testing.T) {
 			if who, when, err := f.Last(ctx, 1, Labelled, "ralph"); who != "dev" || !when.Equal(at) || err != nil {
 				t.Errorf("labelled by %s at %s, %v", who, when, err)
 			}
-			editor := map[string]string{GitLab: "rep"}[kind] // elsewhere only who may push edits
-			if who, _, err := f.Last(ctx, 1, Edited, ""); who != editor || err != nil {
+			if who, _, err := f.Last(ctx, 1, Edited, ""); who != "rep" || err != nil {
 				t.Errorf("edited by %q, %v", who, err)
 			}
 			if id, err := f.Comment(ctx, 1, "hi"); id != "99" || err != nil {
@@ -199,7 +199,7 @@ func TestRecordedShapes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(p.Checks) != 3 || !p.Checks[0].Red || p.Checks[0].Log != "log" || p.Checks[1].Done || p.Checks[2].Red ||
-				len(p.Reviews) != 1 || !p.Reviews[0].Approves || p.Head != "abc" {
+				len(p.Reviews) != 1 || !p.Reviews[0].Approves || p.Head != "abc" || p.Into != "main" || !p.Draft {
 				t.Errorf("%+v", p)
 			}
 			if len(p.Remarks) != 1 || p.Remarks[0].File != "a.go" || p.Remarks[0].Line != 3 || p.Remarks[0].Author != "dev" {
@@ -258,6 +258,58 @@ func limits(t *testing.T, f Forge, r *recorded) {
 	}
 }
 
+// TestAnApp has a name of its own, and may lack the right to read checks: then it is not known whether they are green.
+func TestAnApp(t *testing.T) {
+	r := gitHubAnswers()
+	r.answers["POST /api/graphql"] = `{"data": {"viewer": {"login": "my-app[bot]"}}}`
+	denies := []string{"/api/v3/user", "/check-runs"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if slices.ContainsFunc(denies, func(end string) bool { return strings.HasSuffix(q.URL.Path, end) }) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"message": "Resource not accessible by integration"}`)
+			return
+		}
+		r.ServeHTTP(w, q)
+	}))
+	defer server.Close()
+	f, err := New(Address{Kind: GitHub, URL: server.URL, Owner: "octo", Name: "app"}, "secret-token", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if self, err := f.Self(t.Context()); err != nil || self != (Account{"my-app[bot]", true}) {
+		t.Errorf("%+v, %v", self, err)
+	}
+	p, err := f.Pull(t.Context(), 8)
+	if err != nil || !slices.ContainsFunc(p.Checks, func(c Check) bool { return !c.Done && !c.Red }) {
+		t.Errorf("%+v, %v", p.Checks, err)
+	}
+	r.answers["POST /api/graphql"] = `{"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]}`
+	if _, err := f.Merge(t.Context(), 8, "abc"); KindOf(err) != Limited {
+		t.Errorf("it merges beside the merge queue: %v", err)
+	}
+}
+
+// TestAnIssueThatHasMoved to another repository gets no post: the client would read there instead of writing.
+func TestAnIssueThatHasMoved(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if strings.Contains(q.URL.Path, "/issues/1/") {
+			http.Redirect(w, q, "/elsewhere", http.StatusMovedPermanently)
+			return
+		}
+		_, _ = io.WriteString(w, `[]`)
+	}))
+	defer server.Close()
+	for _, kind := range []string{GitHub, GitLab, Gitea} {
+		f, err := New(Address{Kind: kind, URL: server.URL, Owner: "octo", Name: "app"}, "secret-token", time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Comment(t.Context(), 1, "x"); KindOf(err) != Gone {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
 // TestARenamedRepository is found by the redirects of its forge.
 func TestARenamedRepository(t *testing.T) {
 	r := gitHubAnswers()
@@ -278,6 +330,42 @@ func TestARenamedRepository(t *testing.T) {
 	}
 	if id, err := f.Comment(t.Context(), 1, "hi"); err != nil || id != "99" {
 		t.Errorf("%s, %v", id, err)
+	}
+}
+
+// TestLeads: a former name of a repository leads to it, and the name of another one does not.
+func TestLeads(t *testing.T) {
+	for kind, api := range map[string]string{
+		GitHub: "/api/v3/repos/octo/", GitLab: "/api/v4/projects/octo%2F", Gitea: "/api/v1/repos/octo/",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				switch name := strings.TrimPrefix(q.URL.EscapedPath(), api); name {
+				case "old":
+					http.Redirect(w, q, api+"app", http.StatusMovedPermanently)
+				case "app", "other":
+					fmt.Fprintf(w, `{"full_name": "octo/%[1]s"}`, name)
+				case "lab":
+					fmt.Fprint(w, `{"path_with_namespace": "Octo/App"}`)
+				default:
+					w.WriteHeader(http.StatusNotFound)
+				}
+			}))
+			defer server.Close()
+			f, err := New(Address{Kind: kind, URL: server.URL, Owner: "octo", Name: "app"}, "secret-token", time.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			host := strings.TrimPrefix(server.URL, "http://")
+			for from, want := range map[string]bool{
+				host + "/octo/old": true, host + "/octo/lab": true, host + "/octo/other": false, host + "/octo/none": false,
+				"git.example.org/octo/old": false,
+			} {
+				if is, err := f.Leads(t.Context(), from); is != want || err != nil {
+					t.Errorf("%s: %v, %v", from, is, err)
+				}
+			}
+		})
 	}
 }
 

@@ -129,7 +129,8 @@ func (w *world) left() string {
 		}
 		for _, c := range i.comments {
 			if of, ok := Marked(c.Body); ok && strings.HasSuffix(of, " status") {
-				body, _, _ := strings.Cut(c.Body, "\n\nralph keeps")
+				_, body, _ := strings.Cut(c.Body, "\n")
+				body, _, _ = strings.Cut(body, "\n\nralph keeps")
 				fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(body, "\n", " "))
 			}
 		}
@@ -159,7 +160,7 @@ func (w *world) left() string {
 }
 
 // pullNumber matches the number of a pull request, which depends on what came before it.
-var pullNumber = regexp.MustCompile(`(pull request #\x{200b}?|, u)\d+`)
+var pullNumber = regexp.MustCompile(`(pull request \[?#\x{200b}?|[,(] ?u)\d+`)
 
 // kindOfMark is a mark without its numbers.
 func kindOfMark(of string) string {

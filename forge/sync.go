@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"ralph"
 	"ralph/internal/exchange"
 	"ralph/internal/text"
@@ -31,6 +33,8 @@ type Syncer struct {
 	Now    func() time.Time
 	Stands func(Standing) // called with the forge's state after each look; may be nil
 
+	queue  string  // names the queue in marks; "" before the first look
+	source string  // the repository's name in the queue, which stays when it is renamed
 	self   Account // account of the token; asked for once, and again after a failure
 	rights map[string]right
 	sure   bool      // every post has a known end; if not, search for a post before sending it
@@ -192,11 +196,11 @@ func (s *Syncer) look(ctx context.Context, all bool) error {
 	if s.Now().Before(s.wait) {
 		return nil
 	}
-	woken, err := store.Read(ctx, s.Store, (*store.Tx).ForgeWoken)
+	known, err := store.Read(ctx, s.Store, (*store.Tx).Forge)
 	if err != nil {
 		return err
 	}
-	read := all || s.Now().Sub(s.asked) >= interval || woken.After(s.asked)
+	read := all || s.Now().Sub(s.asked) >= interval || known.Woken.After(s.asked)
 	if read {
 		s.asked = s.Now()
 	}
@@ -229,7 +233,7 @@ func (s *Syncer) look(ctx context.Context, all bool) error {
 
 // trouble tells a person that a token does not work.
 func (s *Syncer) trouble(ctx context.Context, st Standing) error {
-	is := st.Kind == Token || st.Kind == Denied || st.Kind == Gone
+	is := slices.Contains([]Kind{Token, Denied, Gone, Elsewhere}, st.Kind)
 	has, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.HasTrouble(store.TroubleForge) })
 	if err != nil || is == has || !is && st.Failed != "" {
 		return err
@@ -259,6 +263,11 @@ func (s *Syncer) step(ctx context.Context, read bool) (err error) {
 			return err
 		}
 	}
+	if s.queue == "" {
+		if err := s.begin(ctx); err != nil {
+			return err
+		}
+	}
 	if _, err := s.position(ctx); err != nil { // before any event that will be posted
 		return err
 	}
@@ -273,6 +282,31 @@ func (s *Syncer) step(ctx context.Context, read bool) (err error) {
 	return s.posts(ctx)
 }
 
+// begin makes sure that the queue belongs to this repository, whose numbers mean something else in another one. The
+// first look chooses it, and names the queue.
+func (s *Syncer) begin(ctx context.Context) error {
+	known, err := store.Read(ctx, s.Store, (*store.Tx).Forge)
+	if err != nil {
+		return err
+	}
+	here := s.Forge.Repository()
+	if known.Repository != "" && known.Repository != here {
+		same, err := s.Forge.Leads(ctx, known.Repository)
+		if err != nil {
+			return err
+		}
+		if !same {
+			return &Error{Kind: Elsewhere, Said: fmt.Sprintf("the queue belongs to %s, and the remote is %s now",
+				known.Repository, here)}
+		}
+	}
+	s.source, s.queue = cmp.Or(known.Repository, here), cmp.Or(known.Queue, uuid.NewString()[:8])
+	if known.Repository == s.source && known.Queue == s.queue {
+		return nil
+	}
+	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.FollowForge(s.source, s.queue) })
+}
+
 // person reports whether an account may decide.
 func (s *Syncer) person(ctx context.Context, login string) (bool, error) {
 	if login == "" {
@@ -281,7 +315,7 @@ func (s *Syncer) person(ctx context.Context, login string) (bool, error) {
 	if len(s.People) > 0 {
 		return slices.ContainsFunc(s.People, func(p string) bool { return strings.EqualFold(p, login) }), nil
 	}
-	if login == s.self.Login && s.self.Write {
+	if login == s.self.Login && s.self.Write && !strings.HasSuffix(login, botSuffix) {
 		return true, nil
 	}
 	key := strings.ToLower(login)
@@ -299,23 +333,19 @@ func (s *Syncer) person(ctx context.Context, login string) (bool, error) {
 	return write, nil
 }
 
+// botSuffix ends the names of GitHub's apps. Workflows of others share them, and repeat what strangers write.
+const botSuffix = "[bot]"
+
 // issues reads the issues that have changed, and their comments.
 func (s *Syncer) issues(ctx context.Context) error {
 	if s.Label == "" {
 		return nil
 	}
-	var repository string
-	var since ralph.Time
-	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
-		repository, since, err = tx.ForgeSince()
-		return err
-	}); err != nil {
+	known, err := store.Read(ctx, s.Store, (*store.Tx).Forge)
+	if err != nil {
 		return err
 	}
-	if is := s.Forge.Repository(); repository != "" && repository != is {
-		return fmt.Errorf("the tasks of this queue came from %s, and the remote is %s now: set the remote back, or "+
-			"leave forge.label out", repository, is)
-	}
+	since := known.Since
 	// The oldest change comes first, and each page begins at the last change of the previous one. An interrupted
 	// first look at many issues can continue, and skips no issue that changes during the look.
 	for page, asked := 1, 0; ; asked++ {
@@ -347,16 +377,14 @@ const noted = 100
 func (s *Syncer) walk(ctx context.Context, list []Issue, since ralph.Time) (ralph.Time, error) {
 	from := since
 	note := func() error {
-		return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetForgeSince(s.Forge.Repository(), since) })
+		return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetForgeSince(since) })
 	}
 	for n, i := range list {
 		if i.Updated.After(since.Time) {
 			s.edge, since = nil, ralph.At(i.Updated)
 		}
 		if !s.edge[i.Number] {
-			if err := s.issue(ctx, i); errors.As(err, new(*Error)) && KindOf(err) == Gone {
-				s.refuse(fmt.Sprintf("#%d", i.Number), err) // deleted or moved: continue with the others
-			} else if err != nil {
+			if err := s.alone(ctx, fmt.Sprintf("#%d", i.Number), s.issue(ctx, i)); err != nil {
 				return since, fmt.Errorf("issue #%d: %w", i.Number, err)
 			}
 			s.edge = with(s.edge, i.Number, s.Now().Sub(i.Updated) > quiet)
@@ -515,7 +543,7 @@ func (s *Syncer) apply(
 // importIssue adds or edits the task of an issue.
 func (s *Syncer) importIssue(tx *store.Tx, i Issue, do Action, trusted bool) (int64, error) {
 	in := exchange.FromIssue(exchange.Issue{
-		Source: s.Forge.Repository(), Number: i.Number, Title: s.Mask(i.Title), Body: s.Mask(i.Body), Labels: s.labels(i),
+		Source: s.source, Number: i.Number, Title: s.Mask(i.Title), Body: s.Mask(i.Body), Labels: s.labels(i),
 		Milestone: i.Milestone, URL: i.URL, Trusted: trusted,
 	})
 	if do == Propose {
@@ -580,7 +608,8 @@ const (
 
 // comment takes one comment about a task, once.
 func (s *Syncer) comment(ctx context.Context, task int64, reply store.ForgeReply, c Comment) error {
-	if _, ours := Marked(c.Body); ours && strings.EqualFold(c.Author, s.self.Login) {
+	_, ours := Marked(c.Body)
+	if ours && strings.EqualFold(c.Author, s.self.Login) {
 		return nil
 	}
 	took, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.TookForgeComment(reply.ID) })
@@ -589,7 +618,7 @@ func (s *Syncer) comment(ctx context.Context, task int64, reply store.ForgeReply
 	}
 	command, ok := Parse(c.Body)
 	person, err := s.person(ctx, c.Author)
-	if err != nil {
+	if err != nil || ours && person { // of the queue of another person
 		return err
 	}
 	reply.Reaction = string(Taken)

@@ -189,7 +189,7 @@ func inReview(tx *store.Tx, id int64, again bool) error {
 		return err
 	}
 	c.To = c.Head
-	if err := errors.Join(tx.BeginMove(c), tx.BeginReview(c, "b")); err != nil {
+	if err := errors.Join(tx.BeginMove(c), tx.BeginReview(c)); err != nil {
 		return err
 	}
 	if c, _, err = tx.ChangeOf(id); err != nil || !again {

@@ -32,6 +32,7 @@ var changeRows = reads("changes c", func(c *ralph.Change) []field {
 		{"coalesce(nullif(c.proof, ''), 'null')", column(&c.Proof)},
 		{"c.created", &c.Created},
 		{"c.updated", &c.Updated},
+		{"c.branch", &c.Branch},
 	}
 })
 
@@ -330,7 +331,7 @@ func (tx *Tx) BeginMove(c ralph.Change) error {
 		return err
 	}
 	return tx.set("changes", c.ID, cells{
-		"from_commit": c.From, "to_commit": c.To, "own_commit": c.Commit, "files": asJSON(c.Files),
+		"from_commit": c.From, "to_commit": c.To, "own_commit": c.Commit, "files": asJSON(c.Files), "branch": c.Branch,
 	})
 }
 

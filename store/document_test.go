@@ -179,6 +179,7 @@ var meanings = map[string]string{
 	"schema_migrations.applied": "",
 	"progress.id":               "1", "progress.database": own + "tells it from others; copies share it",
 	"forge.id": "always 1", "forge.repository": "its address",
+	"forge.queue":     "names this queue in the marks of its posts",
 	"forge.since":     "changes of issues up to this time were read",
 	"forge.woken":     "when the last webhook arrived",
 	"forge_issues.id": "the issue's number", "forge_issues.task_id": "", "forge_issues.url": "",

@@ -13,17 +13,33 @@ const TroubleForge = "forge"
 // ForgePoster is the reader of the event log that posts to the forge: the log is its outbox.
 const ForgePoster = "forge"
 
-// WakeForge notes that a webhook of the forge arrived, which wakes the reader.
-func (tx *Tx) WakeForge() error {
-	return tx.do(`INSERT INTO forge (id, repository, since, woken) VALUES (1, '', '', $1)
-		ON CONFLICT (id) DO UPDATE SET woken = excluded.woken`, tx.Now())
+// A ForgeState is what a queue knows of its forge.
+type ForgeState struct {
+	Repository string     // whose issues and pull requests it follows; "" before the first look
+	Queue      string     // tells its posts from those of other queues; "" before the first look
+	Since      ralph.Time // changes of issues up to this time were read
+	Woken      ralph.Time // when the last webhook arrived; zero if none did
 }
 
-// ForgeWoken returns when the last webhook arrived; zero if none did.
-func (tx *Tx) ForgeWoken() (at ralph.Time, err error) {
-	_, err = found(tx.row(`SELECT woken FROM forge WHERE id = 1`).Scan(&at))
-	return at, err
+// Forge returns what the queue knows of its forge.
+func (tx *Tx) Forge() (f ForgeState, err error) {
+	_, err = found(tx.row(`SELECT repository, queue, since, woken FROM forge WHERE id = 1`).Scan(
+		&f.Repository, &f.Queue, &f.Since, &f.Woken))
+	return f, err
 }
+
+// FollowForge notes the repository that the queue follows from now on, and how its posts name the queue.
+func (tx *Tx) FollowForge(repository, queue string) error {
+	return tx.put("forge", "id", cells{"id": 1, "repository": repository, "queue": queue})
+}
+
+// SetForgeSince notes that the changes of issues up to a time were read.
+func (tx *Tx) SetForgeSince(since ralph.Time) error {
+	return tx.put("forge", "id", cells{"id": 1, "since": since})
+}
+
+// WakeForge notes that a webhook of the forge arrived, which wakes the reader.
+func (tx *Tx) WakeForge() error { return tx.put("forge", "id", cells{"id": 1, "woken": tx.Now()}) }
 
 // A ForgeIssue is an issue that became a task.
 type ForgeIssue struct {
@@ -49,18 +65,6 @@ var forgeIssueRows = reads("forge_issues i", func(i *ForgeIssue) []field {
 		{"i.posted", &i.Posted},
 	}
 })
-
-// ForgeSince returns the repository that is followed and the time up to which changes of its issues were read. Both are
-// empty before the first look.
-func (tx *Tx) ForgeSince() (repository string, since ralph.Time, err error) {
-	_, err = found(tx.row(`SELECT repository, since FROM forge WHERE id = 1`).Scan(&repository, &since))
-	return repository, since, err
-}
-
-// SetForgeSince sets the time that [Tx.ForgeSince] returns.
-func (tx *Tx) SetForgeSince(repository string, since ralph.Time) error {
-	return tx.put("forge", "id", cells{"id": 1, "repository": repository, "since": since})
-}
 
 // ForgeIssue returns the issue of a number; ok is false if it is no task.
 func (tx *Tx) ForgeIssue(number int64) (i ForgeIssue, ok bool, err error) {
@@ -216,10 +220,12 @@ func (tx *Tx) ForgePullOf(task int64) (p ForgePull, ok bool, err error) {
 	return forgePullRows.first(tx, `WHERE p.task_id = $1 ORDER BY p.id DESC`, task)
 }
 
-// EndedPulls counts the pull requests of a task that are closed or merged, without those of an undo.
-func (tx *Tx) EndedPulls(task int64) (int, error) {
-	return value[int](tx, `SELECT count(*) FROM forge_pulls p JOIN changes c ON c.id = p.change_id
-		WHERE p.task_id = $1 AND p.open = 0 AND c.undo = ''`, task)
+// PullsOf returns the branch of a task's open pull request, "" for none, and the number of those that were closed or
+// merged, without those of an undo.
+func (tx *Tx) PullsOf(task int64) (branch string, ended int, err error) {
+	return branch, ended, tx.row(`SELECT coalesce(max(CASE WHEN p.open = 1 THEN p.branch END), ''),
+		coalesce(sum(1 - p.open), 0) FROM forge_pulls p JOIN changes c ON c.id = p.change_id
+		WHERE p.task_id = $1 AND c.undo = ''`, task).Scan(&branch, &ended)
 }
 
 // PutForgePull adds or replaces a pull request.
@@ -250,14 +256,12 @@ func (tx *Tx) TasksInReview() ([]int64, error) {
 }
 
 // BeginReview records that the branch of a change is pushed: from now on its pull request decides.
-func (tx *Tx) BeginReview(c ralph.Change, branch string) error {
+func (tx *Tx) BeginReview(c ralph.Change) error {
 	if err := tx.SetChange(c.ID, ralph.Moving, ralph.Reviewing); err != nil {
 		return err
 	}
-	if err := tx.set("changes", c.ID, cells{"branch": branch}); err != nil {
-		return err
-	}
-	return tx.set("tasks", c.TaskID, cells{"status_reason": "pushed as " + branch + "; the pull request is being opened"})
+	said := "pushed as " + c.Branch + "; the pull request is being opened"
+	return tx.set("tasks", c.TaskID, cells{"status_reason": said})
 }
 
 // ReviewMerged records that the forge has merged a pull request: as commit, which has its changes since base ("" is the
@@ -386,9 +390,9 @@ func (tx *Tx) TookForgeComment(id string) (bool, error) {
 	return value[bool](tx, `SELECT EXISTS (SELECT 1 FROM forge_comments WHERE id = $1)`, id)
 }
 
-// BranchOf returns the branch on which a change in review was pushed.
-func (tx *Tx) BranchOf(change int64) (string, error) {
-	return value[string](tx, `SELECT branch FROM changes WHERE id = $1`, change)
+// SetBranch gives a change another branch for its pull request: that of before is somebody else's.
+func (tx *Tx) SetBranch(change int64, branch string) error {
+	return tx.set("changes", change, cells{"branch": branch})
 }
 
 // SetHead replaces a queued change's commit by one that also has people's pushed commits.

@@ -96,7 +96,7 @@ func TestWordsAreFilteredAndCountedAsTheyAreShown(t *testing.T) {
 	write(t, db, func(tx *store.Tx) error {
 		c, _, err := tx.ChangeOf(5)
 		c.To = c.Head
-		return errors.Join(err, tx.BeginMove(c), tx.BeginReview(c, "b"))
+		return errors.Join(err, tx.BeginMove(c), tx.BeginReview(c))
 	})
 	err := db.View(t.Context(), func(tx *store.Tx) error {
 		tally, err := tx.Tally()

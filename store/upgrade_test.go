@@ -173,7 +173,7 @@ func keep(t *testing.T, path string) {
 			tx.SetTrouble(store.Trouble{Kind: store.TroubleAfter, What: "make deploy failed"}),
 			tx.RejectProposal(proposed[0].ID, "not now", "ada"),
 			tx.PutDiscipline(ralph.Discipline{Name: "api"}),
-			tx.SetForgeSince("ada/my-app", at),
+			tx.FollowForge("ada/my-app", "1a2b3c4d"), tx.SetForgeSince(at),
 			tx.PutForgeIssue(store.ForgeIssue{Number: 7, TaskID: 2, Wanted: true, ReadTo: at}),
 			tx.PutForgePull(store.ForgePull{Number: 8, TaskID: night.Merged[0], ChangeID: 1, Branch: "ralph/1", Open: true}),
 		)

@@ -49,12 +49,12 @@ func TestWebhooks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = db.Close() }()
-			woken := func() (at ralph.Time) {
-				at, err := store.Read(t.Context(), db, (*store.Tx).ForgeWoken)
+			woken := func() ralph.Time {
+				is, err := store.Read(t.Context(), db, (*store.Tx).Forge)
 				if err != nil {
 					t.Error(err)
 				}
-				return at
+				return is.Woken
 			}
 			p := &Project{
 				Config:  config.Loaded{Config: config.Config{Forge: config.Forge{Label: "ralph"}}},

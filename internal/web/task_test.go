@@ -189,7 +189,7 @@ func TestTasksInReviewAreNamed(t *testing.T) {
 		c := ralph.Change{TaskID: task, SessionID: session, State: ralph.Queued, Base: "b", Head: "h", Tree: "t", From: "b", To: "h", Commit: "h"}
 		id, err := tx.AddChange(c)
 		c.ID = id
-		return errors.Join(err, tx.Move(task, ralph.Merging, ralph.Verdict, "done"), tx.BeginMove(c), tx.BeginReview(c, "ralph/TASK-1"))
+		return errors.Join(err, tx.Move(task, ralph.Merging, ralph.Verdict, "done"), tx.BeginMove(c), tx.BeginReview(c))
 	})
 	const link = "/tasks?status=in_review"
 	has(t, b.get("/"), "1 in review", `href="`+link+`"`)

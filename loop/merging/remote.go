@@ -143,9 +143,8 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 		return false, m.unreachable(ctx, err)
 	}
 	switch {
-	case said.Stale && m.Pulls: // the next look finds the pushed commits
-		_, err := m.fetchBranch(ctx, branch)
-		return false, err
+	case said.Stale && m.Pulls:
+		return false, m.stray(ctx, c)
 	case said.Stale && m.Branch:
 		said.Refused = "it has a branch of that name already"
 	case said.Stale:

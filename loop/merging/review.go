@@ -12,10 +12,14 @@ import (
 )
 
 // Pull fetches the branch of a pull request, which may have people's commits, and makes the change's next session
-// start from there. It returns the branch's commit and tree; "" if the remote has no such branch.
+// start from there. It returns the branch's commit and tree, or those of the change if people have deleted the branch,
+// which the next push makes again; "" if its commit is not here.
 func (m *Merger) Pull(ctx context.Context, c ralph.Change, branch string) (commit, tree string, err error) {
-	if commit, err = m.fetchBranch(ctx, branch); err != nil || commit == "" {
+	if commit, err = m.fetchBranch(ctx, branch); err != nil {
 		return "", "", err
+	}
+	if commit = cmp.Or(commit, c.To); !m.Tree.Has(ctx, commit) {
+		return "", "", nil
 	}
 	if tree, err = m.Tree.Whole(ctx, commit); err != nil {
 		return "", "", err
@@ -33,6 +37,27 @@ func (m *Merger) fetchBranch(ctx context.Context, branch string) (commit string,
 		return "", err
 	}
 	return commit, m.Tree.SetRef(ctx, branchRef(branch), commit)
+}
+
+// stray looks for the branch of a change in review, which is not where this queue has left it. If people have pushed,
+// the next look continues from there. If they have deleted it, the next push makes it again. If this queue has never
+// pushed it, it is somebody else's, such as another queue's, and the change gets a branch of another name.
+func (m *Merger) stray(ctx context.Context, c ralph.Change) error {
+	remote, err := m.remote(ctx)
+	if err != nil {
+		return err
+	}
+	tip, err := remote.Fetch(ctx, c.Branch)
+	if err != nil {
+		return err
+	}
+	if own, err := m.below(ctx, c.To, tip); err != nil {
+		return err
+	} else if c.From == "" && tip != "" && !own {
+		name := c.Branch + "-" + ralph.ShortID(c.SessionID)
+		return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetBranch(c.ID, name) })
+	}
+	return m.Tree.SetRef(ctx, branchRef(c.Branch), tip)
 }
 
 // Landed fetches the target and returns how a merged pull request changed it: the commit below its changes ("" for the

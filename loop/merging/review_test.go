@@ -290,8 +290,92 @@ func TestConflictsOfABranch(t *testing.T) {
 }
 
 // branchName is the branch of a change in review.
-func (y *forgeYard) branchName(c ralph.Change) (name string) {
+func (y *forgeYard) branchName(c ralph.Change) string {
 	y.t.Helper()
-	y.no(y.Store.View(y.t.Context(), func(tx *store.Tx) (err error) { name, err = tx.BranchOf(c.ID); return err }))
-	return name
+	y.no(y.Store.View(y.t.Context(), func(tx *store.Tx) (err error) { c, err = tx.Change(c.ID); return err }))
+	return c.Branch
+}
+
+// TestAStrayBranch is not where the queue has left it: it is somebody else's, or was deleted, or rewritten.
+func TestAStrayBranch(t *testing.T) {
+	const name = "ralph/TASK-1-edit-a"
+	review := func(y *forgeYard, c ralph.Change) {
+		y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) error {
+			return tx.PutForgePull(store.ForgePull{Number: 3, TaskID: c.TaskID, ChangeID: c.ID, Branch: name, Open: true})
+		}))
+		head, tree, err := y.Pull(y.t.Context(), c, name)
+		y.no(err)
+		if head == "" {
+			y.t.Fatal("there is nothing to begin with")
+		}
+		y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) error { return tx.ReviewRound(c, head, tree, "a review", "", nil) }))
+	}
+	for what, tt := range map[string]struct {
+		before func(y *forgeYard)                 // the first push
+		then   func(y *forgeYard, c ralph.Change) // after it
+		branch string                             // of the last change, or its beginning
+		has    map[string]string
+	}{
+		"another queue has one of this name": {
+			func(y *forgeYard) {
+				y.in(y.remote, "branch", name, y.onto("main", "Other", map[string]string{"b": "other\n"}))
+			}, nil, name + "-", map[string]string{"a": "1", "b": strings.TrimSpace(lines("b"))},
+		},
+		"people have deleted it": {
+			nil, func(y *forgeYard, c ralph.Change) {
+				y.in(y.remote, "branch", "-D", name)
+				review(y, c)
+			}, name, map[string]string{"a": "1", "b": "2"},
+		},
+		"people delete it in a session": {
+			nil, func(y *forgeYard, c ralph.Change) {
+				review(y, c)
+				y.in(y.remote, "branch", "-D", name)
+			}, name, map[string]string{"a": "1", "b": "2"},
+		},
+		"people have rewritten it": {
+			nil, func(y *forgeYard, c ralph.Change) {
+				y.in(y.remote, "branch", "-f", name, y.onto("main", "Anew", map[string]string{"c": "3\n"}))
+				review(y, c)
+			}, name, map[string]string{"c": "3", "b": "2", "a": strings.TrimSpace(lines("a"))},
+		},
+		"its task has another title": {
+			nil, func(y *forgeYard, c ralph.Change) {
+				review(y, c)
+				is := y.task(c.TaskID)
+				is.Title = "Other words"
+				y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) error { return tx.UpdateTask(is) }))
+			}, name, map[string]string{"a": "1", "b": "2"},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			y := newForgeYard(t)
+			if tt.before != nil {
+				tt.before(y)
+			}
+			theirs, _ := y.try(y.remote, "rev-parse", "-q", "--verify", name)
+			c := y.work("Edit a", map[string]string{"a": "1\n"})
+			y.merge()
+			c = y.change(c.ID)
+			if tt.then != nil {
+				tt.then(y, c)
+				next := y.made(y.change(c.ID).Head, "Again", map[string]string{"b": "2\n"})
+				next.TaskID = c.TaskID
+				next = y.queue("", next)
+				y.merge()
+				c = y.change(next.ID)
+			} else if got := y.in(y.remote, "rev-parse", name); got != theirs {
+				t.Errorf("their branch has moved from %s to %s", theirs, got)
+			}
+			if c.State != ralph.Reviewing || !strings.HasPrefix(c.Branch, tt.branch) || (c.Branch == name) != (tt.branch == name) {
+				t.Fatalf("the change is %s on %s (%s)", c.State, c.Branch, c.Reason)
+			}
+			for file, want := range tt.has {
+				if got := y.in(y.remote, "show", c.Branch+":"+file); got != want {
+					t.Errorf("%s is %q, want %q", file, got, want)
+				}
+			}
+		})
+	}
 }

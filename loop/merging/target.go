@@ -180,7 +180,9 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 	if list[0].State != ralph.Moving {
 		point, err := s.Target.Point, error(nil)
 		if m.Branch {
-			point, err = m.branchPoint(ctx, list[0])
+			if list[0].Branch, err = m.branchOf(ctx, list[0]); err == nil {
+				point, err = m.Tree.Ref(ctx, branchRef(list[0].Branch))
+			}
 		}
 		if err == nil && m.Pulls {
 			if is, err := m.upon(ctx, list[0], point, s.Links[0].Commit); err != nil || !is {
@@ -325,12 +327,8 @@ func (m *Merger) complete(ctx context.Context, list []ralph.Change) error {
 	ctx, c := context.WithoutCancel(ctx), list[0]
 	into := m.Into
 	if m.Branch {
-		var err error
-		if into, err = m.branchOf(ctx, c); err != nil {
-			return err
-		}
-		if m.Pulls {
-			return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.BeginReview(c, into) })
+		if into = c.Branch; m.Pulls {
+			return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.BeginReview(c) })
 		}
 		if err := m.runAfter(ctx, c, into); err != nil {
 			// The branch exists, as promised.
@@ -750,9 +748,13 @@ func slug(title string) string {
 // maxSlug keeps branch names short.
 const maxSlug = 50
 
-// branchOf returns the name of the branch for a change. An undo and the next try after a closed pull request get
-// new branches, because no push is forced.
+// branchOf returns the name of the branch for a change, which stays when the task's title changes: a session for a
+// review continues that of the open pull request. An undo and the next try after a closed one get new branches, because
+// no push is forced.
 func (m *Merger) branchOf(ctx context.Context, c ralph.Change) (name string, err error) {
+	if c.Branch != "" {
+		return c.Branch, nil
+	}
 	return name, m.Store.View(ctx, func(tx *store.Tx) error {
 		t, err := tx.Task(c.TaskID)
 		if err != nil {
@@ -760,13 +762,16 @@ func (m *Merger) branchOf(ctx context.Context, c ralph.Change) (name string, err
 		}
 		name = fmt.Sprintf("%s%d", ownBranch, t.ID)
 		if m.Pulls {
-			ended, err := tx.EndedPulls(t.ID)
+			open, ended, err := tx.PullsOf(t.ID)
 			if err != nil {
 				return err
 			}
 			switch {
 			case c.Undo != "":
 				name += fmt.Sprintf("-undo-%d", c.ID)
+			case open != "":
+				name = open
+				return nil
 			case ended > 0:
 				name += fmt.Sprintf("-%d", ended+1)
 			}

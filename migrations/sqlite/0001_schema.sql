@@ -525,8 +525,9 @@ CREATE TABLE event_readers (
 -- The forge whose issues are followed. One row, after the first look.
 CREATE TABLE forge (
   id         INTEGER PRIMARY KEY CHECK (id = 1),
-  repository TEXT NOT NULL,
-  since      TEXT NOT NULL, -- changes of issues up to this time were read
+  repository TEXT NOT NULL DEFAULT '',
+  queue      TEXT NOT NULL DEFAULT '', -- names this queue in the marks of its posts
+  since      TEXT NOT NULL DEFAULT '', -- changes of issues up to this time were read
   woken      TEXT NOT NULL DEFAULT '' -- when the last webhook arrived
 ) STRICT;
 
