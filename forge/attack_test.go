@@ -307,6 +307,17 @@ func TestOldCommands(t *testing.T) {
 	}
 	w.says(dev, n, "mind the tests")
 	w.label(dev, n, "ralph", true)
+	w.before = func(op string) error { // a crash after the task was added
+		if op == "comments" {
+			w.before = nil
+			return &Error{Kind: Away, Said: "lost"}
+		}
+		return nil
+	}
+	if err := w.s.Once(t.Context()); err == nil || w.task(1).ID != 1 {
+		t.Fatal(err)
+	}
+	w.restart()
 	w.look()
 	if is := w.prompt(1); w.task(1).Status != ralph.Pending || strings.Contains(is, "harder") || !strings.Contains(is, "mind the tests") {
 		t.Error(is)

@@ -67,7 +67,7 @@ func (g *giteaForge) Self(ctx context.Context) (a Account, err error) {
 	if err != nil {
 		return a, err
 	}
-	return Account{user.UserName, repo.Permissions != nil && repo.Permissions.Push}, nil
+	return Account{user.UserName, repo.Permissions != nil && repo.Permissions.Push && !repo.Archived}, nil
 }
 
 func (g *giteaForge) CanWrite(ctx context.Context, login string) (bool, error) {

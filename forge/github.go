@@ -38,11 +38,8 @@ func gitHubPages[T any](next func(o github.ListOptions) ([]T, *github.Response, 
 	o := github.ListOptions{PerPage: 100}
 	for {
 		list, res, err := next(o)
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, list...); res.NextPage == 0 {
-			return all, nil
+		if all = append(all, list...); err != nil || res.NextPage == 0 {
+			return all, err
 		}
 		o.Page = res.NextPage
 	}
@@ -118,18 +115,16 @@ func (g *gitHubForge) Last(
 // edited returns the last editor of an issue's text, which REST does not tell; "" on a server without GraphQL.
 func (g *gitHubForge) edited(ctx context.Context, issue int64) (who string, at time.Time, err error) {
 	var is struct {
-		Repository struct {
-			Issue struct {
-				Editor       struct{ Login string }
-				LastEditedAt time.Time
-			}
+		Issue struct {
+			Editor       struct{ Login string }
+			LastEditedAt time.Time
 		}
 	}
-	err = g.graphQL(ctx, editorQuery, map[string]any{"owner": g.at.Owner, "name": g.at.Name, "number": issue}, &is)
+	err = g.field(ctx, "issue(number: $number) { editor { login } lastEditedAt }", issue, &is)
 	if err != nil && !KindOf(err).Passes() {
 		err = nil
 	}
-	return is.Repository.Issue.Editor.Login, is.Repository.Issue.LastEditedAt, err
+	return is.Issue.Editor.Login, is.Issue.LastEditedAt, err
 }
 
 func (g *gitHubForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
@@ -266,10 +261,7 @@ func (g *gitHubForge) checks(ctx context.Context, p *Pull) error {
 	runs, err := gitHubPages(func(o github.ListOptions) ([]*github.CheckRun, *github.Response, error) {
 		list, res, err := g.client.Checks.ListCheckRunsForRef(ctx, g.at.Owner, g.at.Name, p.Head,
 			&github.ListCheckRunsOptions{ListOptions: o})
-		if err != nil {
-			return nil, res, err
-		}
-		return list.CheckRuns, res, nil
+		return cmp.Or(list, &github.ListCheckRunsResults{}).CheckRuns, res, err
 	})
 	if err != nil && KindOf(err) == Denied { // as for a fine-grained token: whether they are green is not known
 		p.Checks = append(p.Checks, Check{Name: "checks that the token may not read"})
@@ -374,35 +366,31 @@ func (g *gitHubForge) graphQL(ctx context.Context, query string, variables map[s
 	return err
 }
 
-const editorQuery = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
-	issue(number: $number) { editor { login } lastEditedAt } } }`
-
-// The query finds the merge queue of a pull request's target, and the mutation puts the pull request there.
-const (
-	queueQuery = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
-		pullRequest(number: $number) { id isInMergeQueue isMergeQueueEnabled } } }`
-	queueMutation = `mutation($id: ID!, $head: GitObjectID!) {
-		enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { clientMutationId } }`
-)
+// field asks for a field of the repository, about an issue or a pull request.
+func (g *gitHubForge) field(ctx context.Context, of string, number int64, into any) error {
+	const about = "query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) { "
+	return g.graphQL(ctx, about+of+" } }", map[string]any{"owner": g.at.Owner, "name": g.at.Name, "number": number},
+		&struct{ Repository any }{into})
+}
 
 // Merge merges at once if GraphQL fails: an older server knows no merge queue.
 func (g *gitHubForge) Merge(ctx context.Context, number int64, head string) (queued bool, err error) {
 	var at struct {
-		Repository struct {
-			PullRequest struct {
-				ID                                  string
-				IsInMergeQueue, IsMergeQueueEnabled bool
-			}
+		PullRequest struct {
+			ID                                  string
+			IsInMergeQueue, IsMergeQueueEnabled bool
 		}
 	}
-	err = g.graphQL(ctx, queueQuery, map[string]any{"owner": g.at.Owner, "name": g.at.Name, "number": number}, &at)
-	pr := at.Repository.PullRequest
+	err = g.field(ctx, "pullRequest(number: $number) { id isInMergeQueue isMergeQueueEnabled }", number, &at)
+	pr := at.PullRequest
 	switch {
 	case err != nil && KindOf(err).Passes():
 	case err == nil && pr.IsInMergeQueue:
 		return true, nil
 	case err == nil && pr.IsMergeQueueEnabled:
-		err = g.graphQL(ctx, queueMutation, map[string]any{"id": pr.ID, "head": head}, &struct{}{})
+		err = g.graphQL(ctx, `mutation($id: ID!, $head: GitObjectID!) {
+			enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { clientMutationId } }`,
+			map[string]any{"id": pr.ID, "head": head}, &struct{}{})
 		return err == nil, err
 	default:
 		_, _, err = g.client.PullRequests.Merge(ctx, g.at.Owner, g.at.Name, int(number), "",

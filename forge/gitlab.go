@@ -44,11 +44,8 @@ func gitLabPages[T any](next func(o gitlab.ListOptions) ([]T, *gitlab.Response, 
 	o := gitlab.ListOptions{PerPage: 100}
 	for {
 		list, res, err := next(o)
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, list...); res.NextPage == 0 {
-			return all, nil
+		if all = append(all, list...); err != nil || res.NextPage == 0 {
+			return all, err
 		}
 		o.Page = res.NextPage
 	}
@@ -59,12 +56,12 @@ func (g *gitLabForge) Self(ctx context.Context) (a Account, err error) {
 	if err != nil {
 		return a, err
 	}
-	if _, _, err := g.client.Projects.GetProject(g.project, nil, gitlab.WithContext(ctx)); err != nil {
+	project, _, err := g.client.Projects.GetProject(g.project, nil, gitlab.WithContext(ctx))
+	if err != nil {
 		return a, err
 	}
-	a.Login = user.Username
-	a.Write, err = g.CanWrite(ctx, user.Username)
-	return a, err
+	write, err := g.CanWrite(ctx, user.Username)
+	return Account{user.Username, write && !project.Archived}, err
 }
 
 func (g *gitLabForge) CanWrite(ctx context.Context, login string) (bool, error) {
@@ -161,14 +158,17 @@ func (g *gitLabForge) notes(ctx context.Context, issue int64) ([]*gitlab.Note, e
 // GitLab numbers merge requests apart from issues.
 func (g *gitLabForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
 	list, err := g.notes(ctx, number)
-	var comments []Comment
+	return gitLabComments(list, since), err
+}
+
+// gitLabComments are people's notes since a moment.
+func gitLabComments(list []*gitlab.Note, since time.Time) (comments []Comment) {
 	for _, n := range list {
-		if n.System || n.UpdatedAt == nil || n.UpdatedAt.Before(since) {
-			continue
+		if !n.System && n.UpdatedAt != nil && !n.UpdatedAt.Before(since) {
+			comments = append(comments, Comment{strconv.FormatInt(n.ID, 10), n.Author.Username, n.Body, *n.UpdatedAt})
 		}
-		comments = append(comments, Comment{strconv.FormatInt(n.ID, 10), n.Author.Username, n.Body, *n.UpdatedAt})
 	}
-	return comments, err
+	return comments
 }
 
 func (g *gitLabForge) Comment(ctx context.Context, number int64, body string) (string, error) {
@@ -229,18 +229,13 @@ func (g *gitLabForge) Changed(ctx context.Context, since time.Time) (all []Chang
 	return all, err
 }
 
-func (g *gitLabForge) Said(ctx context.Context, pull int64) (all []Comment, err error) {
+func (g *gitLabForge) Said(ctx context.Context, pull int64) ([]Comment, error) {
 	by, sort := "created_at", "asc"
 	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Note, *gitlab.Response, error) {
 		return g.client.Notes.ListMergeRequestNotes(g.project, pull,
 			&gitlab.ListMergeRequestNotesOptions{ListOptions: o, OrderBy: &by, Sort: &sort}, gitlab.WithContext(ctx))
 	})
-	for _, n := range list {
-		if !n.System {
-			all = append(all, Comment{ID: strconv.FormatInt(n.ID, 10), Author: n.Author.Username, Body: n.Body})
-		}
-	}
-	return all, err
+	return gitLabComments(list, time.Time{}), err
 }
 
 func (g *gitLabForge) Say(ctx context.Context, pull int64, thread, body string) (err error) {
@@ -303,14 +298,12 @@ func (g *gitLabForge) jobs(ctx context.Context, pipeline int64, p *Pull) error {
 		}
 		if c.Red {
 			trace, _, err := g.client.Jobs.GetTraceFile(g.project, j.ID, gitlab.WithContext(ctx))
-			if err == nil {
-				b, rerr := io.ReadAll(trace)
-				if rerr != nil {
-					return rerr
-				}
-				c.Log = text.Tail(string(b), maxLog)
-			} else if KindOf(err).Passes() {
+			if err != nil && KindOf(err).Passes() {
 				return err
+			}
+			if err == nil { // it is in memory
+				b, _ := io.ReadAll(trace)
+				c.Log = text.Tail(string(b), maxLog)
 			}
 		}
 		p.Checks = append(p.Checks, c)
@@ -383,10 +376,7 @@ func (g *gitLabForge) Open(ctx context.Context, p Proposal) (int64, error) {
 	mr, _, err := g.client.MergeRequests.CreateMergeRequest(g.project, &gitlab.CreateMergeRequestOptions{
 		Title: &p.Title, Description: &p.Body, SourceBranch: &p.Branch, TargetBranch: &p.Into,
 	}, gitlab.WithContext(ctx))
-	if err != nil {
-		return 0, err
-	}
-	return mr.IID, nil
+	return cmp.Or(mr, &gitlab.MergeRequest{}).IID, err
 }
 
 // Merge puts the merge request on the merge train, if the project has them.

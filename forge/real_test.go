@@ -307,6 +307,33 @@ func TestARealGitea(t *testing.T) {
 		t.Error("the trouble stays", err)
 	}
 	g.pullRequest(t)
+	g.otherQueue(t, own)
+}
+
+// otherQueue follows the same issues, with a comment of its own.
+func (g *realGitea) otherQueue(t *testing.T, issue string) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	before := g.comments(issue)
+	for range 2 {
+		if err := g.syncer(db).Once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var more []string
+	for at, c := range g.comments(issue) {
+		if at >= len(before) {
+			more = append(more, c)
+		} else if c != before[at] {
+			t.Errorf("it has changed %q into %q", before[at], c)
+		}
+	}
+	if len(more) != 1 || !strings.Contains(more[0], "TASK-1 status, queue ") {
+		t.Errorf("it says %q", more)
+	}
 }
 
 // pullRequest looks at a pull request through its life.

@@ -38,6 +38,7 @@ type Syncer struct {
 	self   Account // account of the token; asked for once, and again after a failure
 	rights map[string]right
 	sure   bool      // every post has a known end; if not, search for a post before sending it
+	told   string    // what is wrong with the forge, as a person was told last
 	wait   time.Time // no look before this time
 	failed bool      // the last look failed
 	asked  time.Time // when the forge was read last
@@ -233,19 +234,20 @@ func (s *Syncer) look(ctx context.Context, all bool) error {
 
 // trouble tells a person that a token does not work.
 func (s *Syncer) trouble(ctx context.Context, st Standing) error {
-	is := slices.Contains([]Kind{Token, Denied, Gone, Elsewhere}, st.Kind)
+	what := ""
+	if slices.Contains([]Kind{Token, Denied, Gone, Elsewhere}, st.Kind) {
+		what = st.Repository + ": " + st.Failed + "; tasks go on without it"
+	}
 	has, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.HasTrouble(store.TroubleForge) })
-	if err != nil || is == has || !is && st.Failed != "" {
+	if err != nil || has == (what != "") && what == s.told || what == "" && st.Failed != "" {
 		return err
 	}
+	s.told = what
 	return s.Store.Tx(ctx, func(tx *store.Tx) error {
-		if !is {
+		if what == "" {
 			return tx.ClearTrouble(store.TroubleForge)
 		}
-		return tx.SetTrouble(store.Trouble{
-			Kind: store.TroubleForge, Command: "ralph doctor",
-			What: st.Repository + ": " + st.Failed + "; tasks go on without it",
-		})
+		return tx.SetTrouble(store.Trouble{Kind: store.TroubleForge, Command: "ralph doctor", What: what})
 	})
 }
 
@@ -441,7 +443,7 @@ func (s *Syncer) issue(ctx context.Context, i Issue) error {
 	if !known {
 		return nil
 	}
-	return s.comments(ctx, link, seen.Known)
+	return s.comments(ctx, link, i.Updated)
 }
 
 // wrote reports whether a person with the right wrote an issue, and edited it last if that counts.
@@ -556,17 +558,20 @@ func (s *Syncer) importIssue(tx *store.Tx, i Issue, do Action, trusted bool) (in
 	return r.Tasks[0].ID, nil
 }
 
-// comments takes people's comments on an issue. It ignores commands from before its task, which were for nobody or
-// for a former queue: obey tells whether the task existed before.
-func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, obey bool) error {
+// comments takes people's comments on an issue that changed at a time. It ignores commands from before its task, which
+// were for nobody or for a former queue.
+func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, changed time.Time) error {
 	list, err := s.Forge.Comments(ctx, link.Number, link.ReadTo.Time)
 	if err != nil {
 		return err
 	}
-	to := link.ReadTo.Time
+	to, first := link.ReadTo.Time, link.ReadTo.IsZero()
+	if first {
+		to = changed
+	}
 	for _, c := range list {
 		reply := store.ForgeReply{ID: onIssue + c.ID, Number: link.Number}
-		if command, ok := Parse(c.Body); !obey && (!ok || command.Verb != Say) {
+		if command, ok := Parse(c.Body); first && (!ok || command.Verb != Say) {
 			err = s.Store.Tx(ctx, func(tx *store.Tx) error {
 				_, err := tx.TakeForgeComment(reply)
 				return err

@@ -16,7 +16,7 @@ func forge(ctx context.Context, p *project.Project) []Finding {
 	case project.ForgeAway(err):
 		return []Finding{{"forge", true, err.Error(), "a run works without it and posts later; see `ralph forge`"}}
 	case err != nil:
-		return []Finding{{"forge", false, err.Error(), "set the token, or leave forge.label and merge.mode: pr out"}}
+		return []Finding{{"forge", false, err.Error(), "or leave forge.label and merge.mode: pr out"}}
 	case !ok:
 		return []Finding{{"forge", false, said, "give the account write access, or use another token"}}
 	}
