@@ -43,15 +43,15 @@ func (g *giteaForge) with(ctx context.Context) *gitea.Client {
 	return g.client
 }
 
-// pages calls next with the numbers of pages until one is not full.
-func pages[T any](next func(page int) ([]T, error)) (all []T, err error) {
+// pages calls next with the numbers of pages until it has as many entries as the server counts, or none: a page may be
+// shorter than asked for. Without a response from next it ends, too.
+func pages[T any](next func(page int) ([]T, *gitea.Response, error)) (all []T, err error) {
 	for n := 1; ; n++ {
-		list, err := next(n)
-		if err != nil {
-			return nil, err
+		list, res, err := next(n)
+		if all = append(all, list...); err != nil || len(list) == 0 || res == nil {
+			return all, err
 		}
-		all = append(all, list...)
-		if len(list) < page {
+		if total, err := strconv.Atoi(res.Header.Get("X-Total-Count")); err == nil && len(all) >= total {
 			return all, nil
 		}
 	}
@@ -83,12 +83,11 @@ func (g *giteaForge) CanWrite(ctx context.Context, login string) (bool, error) {
 
 // Issues returns all of them as one page: this list cannot be ordered by the time of the change.
 func (g *giteaForge) Issues(ctx context.Context, since time.Time, _ int) (issues []Issue, more bool, err error) {
-	list, err := pages(func(n int) ([]*gitea.Issue, error) {
-		list, _, err := g.with(ctx).ListRepoIssues(g.at.Owner, g.at.Name, gitea.ListIssueOption{
+	list, err := pages(func(n int) ([]*gitea.Issue, *gitea.Response, error) {
+		return g.with(ctx).ListRepoIssues(g.at.Owner, g.at.Name, gitea.ListIssueOption{
 			ListOptions: gitea.ListOptions{Page: n, PageSize: page}, State: gitea.StateAll, Type: gitea.IssueTypeIssue,
 			Since: since,
 		})
-		return list, err
 	})
 	if err != nil {
 		return nil, false, err
@@ -123,9 +122,10 @@ func (g *giteaForge) Last(
 	if act == Edited {
 		return "", at, nil
 	}
-	list, err := pages(func(n int) (list []giteaEvent, err error) {
-		return list, g.get(ctx, fmt.Sprintf("%s/issues/%d/timeline?page=%d&limit=%d", g.path(g.at.Owner, g.at.Name), issue, n,
-			page), &list)
+	path := fmt.Sprintf("%s/issues/%d/timeline?limit=%d&page=", g.path(g.at.Owner, g.at.Name), issue, page)
+	list, err := pages(func(n int) (list []giteaEvent, _ *gitea.Response, err error) {
+		err = g.get(ctx, path+strconv.Itoa(n), &list)
+		return list, &gitea.Response{Response: &http.Response{}}, err // its count is that of the page
 	})
 	for _, e := range list {
 		done := e.Type == map[Act]string{Closed: "close", Reopened: "reopen"}[act]
@@ -187,11 +187,10 @@ func (g *giteaForge) React(ctx context.Context, _ int64, id string, r Reaction) 
 
 func (g *giteaForge) SetLabel(ctx context.Context, issue int64, label string, without []string) error {
 	c := g.with(ctx)
-	known, err := pages(func(n int) ([]*gitea.Label, error) {
-		list, _, err := c.ListRepoLabels(g.at.Owner, g.at.Name, gitea.ListLabelsOptions{
+	known, err := pages(func(n int) ([]*gitea.Label, *gitea.Response, error) {
+		return c.ListRepoLabels(g.at.Owner, g.at.Name, gitea.ListLabelsOptions{
 			ListOptions: gitea.ListOptions{Page: n, PageSize: page},
 		})
-		return list, err
 	})
 	if err != nil {
 		return err
@@ -230,23 +229,18 @@ func (g *giteaForge) SetLabel(ctx context.Context, issue int64, label string, wi
 }
 
 func (g *giteaForge) Changed(ctx context.Context, since time.Time) (all []Changed, err error) {
-	for n := 1; ; n++ {
-		list, _, err := g.with(ctx).ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
+	return pages(func(n int) (found []Changed, _ *gitea.Response, err error) {
+		list, res, err := g.with(ctx).ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
 			ListOptions: gitea.ListOptions{Page: n, PageSize: page}, State: gitea.StateAll, Sort: "recentupdate",
 		})
-		if err != nil {
-			return nil, err
-		}
 		for _, pr := range list {
 			if pr.Updated == nil || pr.Updated.Before(since) {
-				return all, nil
+				return found, nil, err
 			}
-			all = append(all, Changed{pr.Index, pr.State == gitea.StateOpen, *pr.Updated})
+			found = append(found, Changed{pr.Index, pr.State == gitea.StateOpen, *pr.Updated})
 		}
-		if len(list) < page {
-			return all, nil
-		}
-	}
+		return found, res, err
+	})
 }
 
 func (g *giteaForge) Said(ctx context.Context, pull int64) ([]Comment, error) {
@@ -309,11 +303,10 @@ func (g *giteaForge) Pull(ctx context.Context, number int64) (p Pull, err error)
 
 // reviews adds the last review of each reviewer, and the remarks on lines.
 func (g *giteaForge) reviews(c *gitea.Client, number int64, p *Pull) error {
-	list, err := pages(func(n int) ([]*gitea.PullReview, error) {
-		list, _, err := c.ListPullReviews(g.at.Owner, g.at.Name, number, gitea.ListPullReviewsOptions{
+	list, err := pages(func(n int) ([]*gitea.PullReview, *gitea.Response, error) {
+		return c.ListPullReviews(g.at.Owner, g.at.Name, number, gitea.ListPullReviewsOptions{
 			ListOptions: gitea.ListOptions{Page: n, PageSize: page},
 		})
-		return list, err
 	})
 	if err != nil {
 		return err
@@ -360,11 +353,10 @@ func lastOf(all []Review) (list []Review) {
 }
 
 func (g *giteaForge) PullOf(ctx context.Context, branch string) (int64, error) {
-	list, err := pages(func(n int) ([]*gitea.PullRequest, error) {
-		list, _, err := g.with(ctx).ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
+	list, err := pages(func(n int) ([]*gitea.PullRequest, *gitea.Response, error) {
+		return g.with(ctx).ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
 			ListOptions: gitea.ListOptions{Page: n, PageSize: page}, State: gitea.StateOpen,
 		})
-		return list, err
 	})
 	for _, pr := range list {
 		if pr.Head != nil && pr.Head.Ref == branch && pr.Base != nil && pr.Head.RepoID == pr.Base.RepoID {

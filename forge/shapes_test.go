@@ -333,6 +333,37 @@ func TestARenamedRepository(t *testing.T) {
 	}
 }
 
+// TestShortPages: a server of Gitea may make its pages shorter than asked for. A look without news is one request.
+func TestShortPages(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		asked++
+		list := []string{}
+		for n, from := 1, q.URL.Query().Get("page"); n <= 2 && from != "3"; n++ {
+			list = append(list, fmt.Sprintf(`{"number": %s%d, "updated_at": "2026-11-01T10:00:00Z", "type": "label", "body": "1",
+				"label": {"name": "ralph"}, "user": {"login": "of page %[1]s"}}`, from, n))
+		}
+		if !strings.Contains(q.URL.Path, "timeline") {
+			w.Header().Set("X-Total-Count", "4")
+		}
+		fmt.Fprintf(w, "[%s]", strings.Join(list, ","))
+	}))
+	defer server.Close()
+	f, err := New(Address{Kind: Gitea, URL: server.URL, Owner: "octo", Name: "app"}, "secret-token", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, _, err := f.Issues(t.Context(), time.Time{}, 1); len(list) != 4 || asked != 2 || err != nil {
+		t.Errorf("%d issues by %d requests, %v", len(list), asked, err)
+	}
+	if list, err := f.Changed(t.Context(), time.Time{}); len(list) != 4 || asked != 4 || err != nil {
+		t.Errorf("%d pull requests by %d requests, %v", len(list), asked, err)
+	}
+	if who, _, err := f.Last(t.Context(), 1, Labelled, "ralph"); who != "of page 2" || err != nil {
+		t.Errorf("labelled by %q, %v", who, err)
+	}
+}
+
 // TestLeads: a former name of a repository leads to it, and the name of another one does not.
 func TestLeads(t *testing.T) {
 	for kind, api := range map[string]string{
