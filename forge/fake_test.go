@@ -363,7 +363,7 @@ func (g *fakeGit) Conflicts(_ context.Context, branch string, _ bool) (bool, err
 	return g.conflicts[branch], nil
 }
 
-func (g *fakeGit) Landed(context.Context, string, string, string) (string, []ralph.FileChange, error) {
+func (g *fakeGit) Landed(context.Context, string, string, string, string) (string, []ralph.FileChange, error) {
 	return "base", nil, nil
 }
 

@@ -224,7 +224,7 @@ func (s *Syncer) follow(ctx context.Context, p store.ForgePull) error {
 	put := func(tx *store.Tx) error { return tx.PutForgePull(p) }
 	switch Follow(news) {
 	case Done:
-		return s.merged(ctx, t, c, p, pull)
+		return s.merged(ctx, t, p, pull)
 	case Drop:
 		why, err := s.closed(ctx, p)
 		if err != nil {
@@ -269,14 +269,11 @@ func with[K comparable, V any](m map[K]V, key K, value V) map[K]V {
 	return m
 }
 
-// merged completes the task of a merged pull request, and deletes its branch. What a merge into another branch than
-// the target has changed is not known here.
-func (s *Syncer) merged(ctx context.Context, t ralph.Task, c ralph.Change, p store.ForgePull, pull Pull) (err error) {
-	base, files := "", c.Files
-	if pull.Into == s.Into {
-		if base, files, err = s.Git.Landed(ctx, p.Branch, pull.Merged, pull.Head); err != nil {
-			return err
-		}
+// merged completes the task of a merged pull request, and deletes its branch.
+func (s *Syncer) merged(ctx context.Context, t ralph.Task, p store.ForgePull, pull Pull) error {
+	base, files, err := s.Git.Landed(ctx, pull.Into, p.Branch, pull.Merged, pull.Head)
+	if err != nil {
+		return err
 	}
 	if t.Status != ralph.InProgress {
 		if err := s.Git.DropBranch(ctx, p.Branch, pull.Head); err != nil {

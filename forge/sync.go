@@ -55,14 +55,14 @@ type Git interface {
 	// Tip returns the commit of the target.
 	Tip(ctx context.Context) (string, error)
 	// Pull fetches the branch of a pull request, with people's commits; the change's next session starts from there.
-	// It returns the commit and its tree; "" if the branch does not exist.
+	// It returns the commit and its tree: those of the change if the branch was deleted, "" if that is not here.
 	Pull(ctx context.Context, c ralph.Change, branch string) (commit, tree string, err error)
 	// Conflicts reports whether a branch conflicts with the target, both as they are on the remote
 	// or were fetched last.
 	Conflicts(ctx context.Context, branch string, fetch bool) (bool, error)
-	// Landed fetches the target and returns the effect of a merge there: the commit below it ("" for the first parent
-	// of commit) and the changed files. head is the tip of the branch.
-	Landed(ctx context.Context, branch, commit, head string) (base string, files []ralph.FileChange, err error)
+	// Landed fetches into, where a branch was merged, and returns the effect there: the commit below it ("" for the
+	// first parent of commit) and the changed files. head is the tip of the branch.
+	Landed(ctx context.Context, into, branch, commit, head string) (base string, files []ralph.FileChange, err error)
 	// DropBranch deletes a merged branch, unless it has commits beyond head.
 	DropBranch(ctx context.Context, branch, head string) error
 }

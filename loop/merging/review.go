@@ -60,29 +60,24 @@ func (m *Merger) stray(ctx context.Context, c ralph.Change) error {
 	return m.Tree.SetRef(ctx, branchRef(c.Branch), tip)
 }
 
-// Landed fetches the target and returns how a merged pull request changed it: the commit below its changes ("" for the
-// first parent of commit) and the files. commit is the last one that the merge made, head the tip of the branch.
+// Landed fetches the branch that a pull request was merged into, which people may have changed, and returns how the
+// merge changed it: the commit below its changes ("" for the first parent of commit) and the files. commit is the last
+// one that the merge made, head the tip of branch, the merged one.
 func (m *Merger) Landed(
-	ctx context.Context, branch, commit, head string,
+	ctx context.Context, into, branch, commit, head string,
 ) (base string, files []ralph.FileChange, err error) {
 	if !m.Tree.Has(ctx, head) { // people have pushed
 		if _, err := m.fetchBranch(ctx, branch); err != nil {
 			return "", nil, err
 		}
 	}
-	m.Links.remote.fetching.Lock()
-	defer m.Links.remote.fetching.Unlock()
-	seen, err := m.Tree.Ref(ctx, m.remoteRef())
-	if err != nil {
-		return "", nil, err
-	}
-	tip, err := m.fetch(ctx)
+	seen, tip, err := m.fetchInto(ctx, into)
 	if err != nil {
 		return "", nil, err
 	}
 	if has, err := m.below(ctx, commit, tip); err != nil || !has {
 		return "", nil, fmt.Errorf("the forge says that %s is merged, and it is not in %s yet: %w", ralph.ShortID(commit),
-			m.Into, err)
+			into, err)
 	}
 	if m.Tree.Has(ctx, head) {
 		if base, err = m.beneath(ctx, seen, commit, head); err != nil {
@@ -95,6 +90,26 @@ func (m *Merger) Landed(
 	}
 	files, err = m.Tree.Changes(ctx, parent, commit)
 	return base, files, err
+}
+
+// fetchInto fetches a branch that was merged into. It returns its tip and, if it is the target, the one of the last
+// look.
+func (m *Merger) fetchInto(ctx context.Context, into string) (seen, tip string, err error) {
+	m.Links.remote.fetching.Lock()
+	defer m.Links.remote.fetching.Unlock()
+	if into != m.Into {
+		remote, err := m.remote(ctx)
+		if err != nil {
+			return "", "", err
+		}
+		tip, err = remote.Fetch(ctx, into)
+		return "", tip, err
+	}
+	if seen, err = m.Tree.Ref(ctx, m.remoteRef()); err != nil {
+		return "", "", err
+	}
+	tip, err = m.fetch(ctx)
+	return seen, tip, err
 }
 
 // beneath returns the commit below the changes of a pull request: where the target was if it was fast-forwarded, the

@@ -155,9 +155,12 @@ func (y *forgeYard) onto(base, subject string, files map[string]string) string {
 func TestLandedPullRequests(t *testing.T) {
 	two := map[string]string{"a": "1\n", "b": "2\n"}
 	for name, tt := range map[string]struct {
-		merges func(y *forgeYard, dir, branch string) // in a clone at main
+		merges func(y *forgeYard, dir, branch string) // in a clone at into
 		files  []string
 	}{
+		"merged into another branch": {func(y *forgeYard, dir, branch string) {
+			y.in(dir, "merge", "-q", "--no-ff", "-m", "Merge", "origin/"+branch)
+		}, []string{"a", "b"}},
 		"merged": {func(y *forgeYard, dir, branch string) {
 			y.in(dir, "merge", "-q", "--no-ff", "-m", "Merge", "origin/"+branch)
 		}, []string{"a", "b"}},
@@ -181,15 +184,20 @@ func TestLandedPullRequests(t *testing.T) {
 			c = y.change(c.ID)
 			branch := y.branchName(c)
 			y.pushes(branch, map[string]string{"b": two["b"]}) // a person's commit is part of it
-			dir := y.person("main")
+			into := "main"
+			if strings.HasSuffix(name, "another branch") {
+				into = "release"
+				y.in(y.remote, "branch", into, "main")
+			}
+			dir := y.person(into)
 			if name != "fast-forwarded" {
 				y.put(dir, map[string]string{"c": "meanwhile\n"})
 				y.in(dir, "commit", "-qm", "Meanwhile")
 			}
 			tt.merges(y, dir, branch)
-			y.in(dir, "push", "-q", "origin", "main")
-			merged, head := y.in(dir, "rev-parse", "main"), y.in(y.remote, "rev-parse", branch)
-			base, files, err := y.Landed(t.Context(), branch, merged, head)
+			y.in(dir, "push", "-q", "origin", into)
+			merged, head := y.in(dir, "rev-parse", into), y.in(y.remote, "rev-parse", branch)
+			base, files, err := y.Landed(t.Context(), into, branch, merged, head)
 			y.no(err)
 			var names []string
 			for _, f := range files {
@@ -201,7 +209,7 @@ func TestLandedPullRequests(t *testing.T) {
 			y.no(y.DropBranch(t.Context(), branch, head))
 			y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
 				p := store.ForgePull{Number: 3, TaskID: c.TaskID, ChangeID: c.ID, Branch: branch, Open: true}
-				return tx.ReviewMerged(p, merged, base, "main", files)
+				return tx.ReviewMerged(p, merged, base, into, files)
 			}))
 			if left := y.in(y.remote, "branch", "--list", branch) + y.git("branch", "--list", branch); left != "" {
 				t.Errorf("%s stays", left)
