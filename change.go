@@ -59,7 +59,7 @@ type Change struct {
 	// for an undo: its task's status after the merge: cancelled (it takes work back) or completed
 	// (it brings work back)
 	Undo    Status `json:"undo"`
-	Proof   *Proof `json:"proof"` // proof by its tests; null before they were run
+	Proof   *Proof `json:"proof"`            // proof by its tests; null before they were run
 	Branch  string `json:"branch,omitempty"` // its own one, as of a pull request, once it has been put there
 	Created Time   `json:"created"`
 	Updated Time   `json:"updated"`

@@ -140,7 +140,7 @@ func TestAStrangersIssue(t *testing.T) {
 	w.label(dev, n, "ralph", true)
 	w.look()
 	is := w.task(1)
-	for _, bad := range []string{"EVIL -", "EVIL5", "<!--", "\x1b", "s3cret"} {
+	for _, bad := range []string{"EVIL -", "EVIL5", "<!--", "\x1b", "s3cret", "closes #1"} {
 		if strings.Contains(is.Title+is.Description, bad) {
 			t.Errorf("the task has %q: %q %q", bad, is.Title, is.Description)
 		}

@@ -14,11 +14,11 @@ import (
 
 // obey carries out the command of a person's comment. The error is for that person, unless it is the database's.
 func obey(tx *store.Tx, task int64, c Command, by string) error {
+	if c.Quotes != "" {
+		return reply(tx, task, c, by)
+	}
 	switch c.Verb {
 	case Say:
-		if c.Quotes != "" {
-			return reply(tx, task, c, by)
-		}
 		return say(tx, task, c.Text, by)
 	case Answer:
 		return answer(tx, task, c, by)
@@ -54,19 +54,26 @@ func questions(tx *store.Tx, task int64) ([]store.InboxItem, error) {
 	return slices.DeleteFunc(open, func(q store.InboxItem) bool { return q.TaskID != task }), err
 }
 
-// reply is a comment without a command that quotes something: an answer if that is the text of an open question.
+// reply is a comment without a command that quotes something: an answer if that is a question of the task, by its
+// number or its text. A number like that of a question may be something else, as a quarter.
 func reply(tx *store.Tx, task int64, c Command, by string) error {
 	open, err := questions(tx, task)
 	if err != nil {
 		return err
 	}
 	for _, q := range open {
-		if strings.Contains(bare(c.Quotes), bare(q.Text)) {
+		if c.Question == 0 && strings.Contains(bare(c.Quotes), bare(q.Text)) {
 			c.Question = q.Ref.ID
-			return answer(tx, task, c, by)
 		}
 	}
-	return say(tx, task, c.Text, by)
+	q, err := tx.Comment(c.Question)
+	switch {
+	case errors.Is(err, ralph.ErrNotFound), err == nil && (q.TaskID != task || q.Verb != ralph.VerbAsk):
+		return say(tx, task, c.Text, by)
+	case err != nil:
+		return err
+	}
+	return answer(tx, task, c, by)
 }
 
 // bare is a text without its marking and line breaks.
@@ -82,13 +89,6 @@ func bare(s string) string {
 
 // answer answers the question that a comment names, or the only one that is open.
 func answer(tx *store.Tx, task int64, c Command, by string) error {
-	if c.Quotes != "" { // a number like that of a question may be something else, as a quarter
-		if q, err := tx.Comment(c.Question); errors.Is(err, ralph.ErrNotFound) || err == nil && q.TaskID != task {
-			return say(tx, task, c.Text, by)
-		} else if err != nil {
-			return err
-		}
-	}
 	open, err := questions(tx, task)
 	if err != nil {
 		return err

@@ -131,7 +131,11 @@ var verifyBlock = regexp.MustCompile("(?ms)^```verify[ \\t]*\\r?\\n(.*?)^```[ \\
 // unseen matches text of an issue that a browser does not show. Nobody sees it before adding a label.
 var unseen = regexp.MustCompile(`(?s)<!--.*?(-->|\z)`)
 
-// FromIssue maps an issue to a task. Without trust it gives no commands, no rights, no files and no hidden text.
+// toIssue is a reference to an issue. A title becomes the subject of a commit, where "closes #7" closes that issue.
+var toIssue = regexp.MustCompile(`#(\d)`)
+
+// FromIssue maps an issue to a task. Without trust it gives no commands, no rights, no files and no hidden text,
+// and its title refers to no other issue.
 func FromIssue(i Issue) ralph.Import {
 	in := ralph.Import{Format: "forge", Live: true}
 	v := gitHubIssue{Number: int(i.Number), Title: text.Line(i.Title, ralph.MaxTitle), Body: i.Body, URL: i.URL}
@@ -140,7 +144,7 @@ func FromIssue(i Issue) ralph.Import {
 	}
 	var commands []string
 	if !i.Trusted {
-		v.Body = unseen.ReplaceAllString(v.Body, "")
+		v.Body, v.Title = unseen.ReplaceAllString(v.Body, ""), toIssue.ReplaceAllString(v.Title, "# $1")
 	} else {
 		for _, m := range verifyBlock.FindAllStringSubmatch(v.Body, -1) {
 			commands = append(commands, strings.FieldsFunc(strings.ReplaceAll(m[1], "\r", ""), func(r rune) bool {
