@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,9 @@ var hosts = map[string]string{
 	"github.com": GitHub, "gitlab.com": GitLab, "gitea.com": Gitea, "codeberg.org": Gitea,
 }
 
+// sshHosts are the hosts of forges for ssh on the port of HTTPS, which firewalls let through.
+var sshHosts = map[string]string{"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
+
 // Locate finds the repository of a git remote's address. kind and base override the address.
 func Locate(remote, kind, base string) (Address, error) {
 	remote = strings.TrimSpace(remote)
@@ -51,6 +55,7 @@ func Locate(remote, kind, base string) (Address, error) {
 	} else if at, rest, ok := strings.Cut(remote, ":"); ok && !strings.Contains(at, "/") {
 		host, path = at[strings.LastIndexByte(at, '@')+1:], rest
 	}
+	host = cmp.Or(sshHosts[strings.ToLower(host)], host)
 	owner, name, ok := cutLast(strings.Trim(strings.TrimSuffix(strings.Trim(path, "/"), ".git"), "/"))
 	if host == "" || !ok {
 		return Address{}, fmt.Errorf("%q is no address of a repository on a forge", redacted(remote))

@@ -178,14 +178,15 @@ func TestClassify(t *testing.T) {
 
 func TestLocate(t *testing.T) {
 	for remote, want := range map[string]string{
-		"https://github.com/octo/app.git":         "github https://github.com octo app",
-		"git@github.com:octo/app.git":             "github https://github.com octo app",
-		"ssh://git@gitlab.com:2222/group/sub/app": "gitlab https://gitlab.com group/sub app",
-		"https://user:pw@codeberg.org/octo/app/":  "gitea https://codeberg.org octo app",
-		"http://127.0.0.1:3000/octo/app":          "error",
-		"/srv/git/app.git":                        "error",
-		"https://github.com/app":                  "error",
-		"file:///srv/git/app.git":                 "error",
+		"https://github.com/octo/app.git":           "github https://github.com octo app",
+		"git@github.com:octo/app.git":               "github https://github.com octo app",
+		"ssh://git@gitlab.com:2222/group/sub/app":   "gitlab https://gitlab.com group/sub app",
+		"ssh://git@ssh.github.com:443/octo/app.git": "github https://github.com octo app",
+		"https://user:pw@codeberg.org/octo/app/":    "gitea https://codeberg.org octo app",
+		"http://127.0.0.1:3000/octo/app":            "error",
+		"/srv/git/app.git":                          "error",
+		"https://github.com/app":                    "error",
+		"file:///srv/git/app.git":                   "error",
 	} {
 		got := "error"
 		if a, err := Locate(remote, "", ""); err == nil {
