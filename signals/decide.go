@@ -497,7 +497,7 @@ func holdBack(f Facts, d *Decision) {
 	slices.Sort(waits.Tasks)
 	waits.Tasks = slices.Compact(waits.Tasks)
 	if held := waits.Status(); held != ralph.Pending {
-		d.Status, d.Waits, d.StatusReason = held, waits, waits.String()+"; "+d.StatusReason
+		d.Status, d.Waits, d.StatusReason = held, waits, waits.String()
 	}
 }
 

@@ -23,7 +23,7 @@ func TestDecisionsInFull(t *testing.T) {
 	upstream := func(u signals.Upstream) map[int64]signals.Upstream { return map[int64]signals.Upstream{1: u} }
 	blocked := func(why string) signals.Decision {
 		return signals.Decision{
-			Closing: ralph.VerbStuck, Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; stuck: no idea", Reason: "stuck: no idea",
+			Closing: ralph.VerbStuck, Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved", Reason: "stuck: no idea",
 			Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeFailure, Stagnant: true, Holds: []signals.Hold{{Comment: 1, Why: why}},
 		}
 	}
@@ -167,7 +167,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"lost for the fifth time, with a question that holds the task back anyway",
 			signals.Facts{Task: signals.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", Waits: ralph.Waits{Questions: 1}},
 			signals.Decision{
-				Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer; lost: it is gone", Reason: "lost: it is gone", LostCount: 5, Outcome: ralph.OutcomeFailure,
+				Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer", Reason: "lost: it is gone", LostCount: 5, Outcome: ralph.OutcomeFailure,
 			},
 		},
 		{
@@ -300,7 +300,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"a question, also one of before",
 			signals.Facts{Ending: ralph.Finished, Said: say(mention, ask, partial), Changed: true, Waits: ralph.Waits{Questions: 1}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 2}, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 2}, StatusReason: "waits for an answer", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess, Holds: []signals.Hold{{Comment: 2}},
 			},
 		},
@@ -308,7 +308,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"a question of before alone",
 			signals.Facts{Ending: ralph.Finished, Said: say(partial), Changed: true, Waits: ralph.Waits{Questions: 1}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess,
 			},
 		},
@@ -316,7 +316,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"a blocker of before alone",
 			signals.Facts{Ending: ralph.Finished, Said: say(partial), Changed: true, Waits: ralph.Waits{Blockers: 1}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess,
 			},
 		},
@@ -324,7 +324,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"a dependency of before alone",
 			signals.Facts{Ending: ralph.Finished, Said: say(partial), Changed: true, Waits: ralph.Waits{Tasks: []int64{4}}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.Blocked, Waits: ralph.Waits{Tasks: []int64{4}}, StatusReason: "waits for TASK-4; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.Blocked, Waits: ralph.Waits{Tasks: []int64{4}}, StatusReason: "waits for TASK-4", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess,
 			},
 		},
@@ -335,7 +335,7 @@ func TestDecisionsInFull(t *testing.T) {
 			},
 			signals.Decision{
 				Closing: ralph.VerbStuck, Status: ralph.NeedsInput, Reason: "stuck: no idea (stuck 3 times)",
-				Waits: ralph.Waits{Questions: 1, Blockers: 1, Tasks: []int64{7}}, StatusReason: "waits for an answer and a blocker to be resolved and TASK-7; stuck: no idea (stuck 3 times)",
+				Waits: ralph.Waits{Questions: 1, Blockers: 1, Tasks: []int64{7}}, StatusReason: "waits for an answer and a blocker to be resolved and TASK-7",
 				Attempts: 10, StuckCount: 3, Outcome: ralph.OutcomeFailure, Stagnant: true,
 				Holds: []signals.Hold{{Comment: 2, Why: "waits for something outside"}, {Comment: 3}}, DependsOn: []int64{7},
 			},
@@ -344,7 +344,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"a task upstream",
 			signals.Facts{Ending: ralph.Finished, Said: say(up, stuck), Upstream: upstream(signals.Upstream{Matches: []int64{7}})},
 			signals.Decision{
-				Closing: ralph.VerbStuck, Status: ralph.Blocked, Waits: ralph.Waits{Tasks: []int64{7}}, StatusReason: "waits for TASK-7; stuck: no idea", Reason: "stuck: no idea",
+				Closing: ralph.VerbStuck, Status: ralph.Blocked, Waits: ralph.Waits{Tasks: []int64{7}}, StatusReason: "waits for TASK-7", Reason: "stuck: no idea",
 				Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeFailure, Stagnant: true, DependsOn: []int64{7},
 			},
 		},
@@ -375,7 +375,7 @@ func TestDecisionsInFull(t *testing.T) {
 				{ID: 1, Payload: ask, Answered: true}, {ID: 2, Payload: outside, Resolved: true}, {ID: 3, Payload: outside}, {ID: 4, Payload: partial},
 			}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess, Holds: []signals.Hold{{Comment: 3, Why: "waits for something outside"}},
 			},
 		},
@@ -397,7 +397,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"the last attempt of a task that waits",
 			signals.Facts{Task: signals.Task{Attempts: 9}, Ending: ralph.Finished, Said: say(ask, partial), Changed: true},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer", Reason: "partial: the rest",
 				Attempts: 10, Outcome: ralph.OutcomeSuccess, Holds: []signals.Hold{{Comment: 1}},
 			},
 		},

@@ -149,7 +149,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"5: comment 5 (blocked on #8): that task has completed already",
 			"5: open from before: 0 questions, 1 blockers, 0 dependencies",
 			"attempts: 0 before, 1 after",
-			"result: needs_input: waits for an answer and a blocker to be resolved and TASK-7; partial: the rest",
+			"result: needs_input: waits for an answer and a blocker to be resolved and TASK-7",
 		}},
 		{"the third of several closing verbs", signals.Facts{Ending: ralph.Finished, EndingWhy: "\n it ended\nwell", Changed: true, Said: say(done, stuck, partial)}, []string{
 			"1: the session ended as finished: it ended",
@@ -164,7 +164,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"4: stuck, 1 of 3",
 			"5: open from before: 1 questions, 0 blockers, 2 dependencies",
 			"attempts: 0 before, 1 after",
-			"result: needs_input: waits for an answer and TASK-8 and TASK-9; stuck: no idea",
+			"result: needs_input: waits for an answer and TASK-8 and TASK-9",
 		}},
 		{"nothing of before counts beside an accepted done", signals.Facts{Ending: ralph.Finished, Changed: true, Waits: ralph.Waits{Questions: 1}, Said: say(outside, done)}, []string{
 			"1: the session ended as finished",

@@ -35,6 +35,7 @@ type Plan struct {
 	Tasks   []ralph.Task `json:"tasks"`   // the first of them
 	Limits  ralph.Limits `json:"limits"`
 
+	waiting    int     // tasks that wait for other tasks alone
 	unaccepted []int64 // tasks
 }
 
@@ -47,6 +48,9 @@ func ReadPlan(ctx context.Context, l *loop.Loop) (v Plan, err error) {
 			return err
 		}
 		if v.Tasks, err = tx.Tasks(next); err != nil {
+			return err
+		}
+		if v.waiting, err = tx.Waiting(); err != nil {
 			return err
 		}
 		if l.Task != 0 {
@@ -72,6 +76,9 @@ func WritePlan(ctx context.Context, out io.Writer, s term.Screen, l *loop.Loop, 
 		fmt.Fprintln(&w, s.Hang("! ", loop.Outside(v.unaccepted)))
 	}
 	said := fmt.Sprintf("%s queued", text.Count(v.Pending, "task"))
+	if v.waiting > 0 {
+		said += fmt.Sprintf(", %d waiting", v.waiting)
+	}
 	switch {
 	case l.Task != 0:
 		said = fmt.Sprintf("TASK-%d alone", l.Task)

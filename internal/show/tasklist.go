@@ -33,9 +33,9 @@ func (l TaskList) Write(w io.Writer, tasks []ralph.Task) {
 	}
 	switch {
 	case l.Closed > 0 && len(tasks) == 0:
-		fmt.Fprintf(w, "no task is open; %d merged or cancelled: ralph list --all\n", l.Closed)
+		fmt.Fprintf(w, "no task is open; %d merged or cancelled: --all shows them\n", l.Closed)
 	case l.Closed > 0:
-		fmt.Fprintf(w, "%d more, merged or cancelled: ralph list --all\n", l.Closed)
+		fmt.Fprintf(w, "%d more, merged or cancelled: --all shows them\n", l.Closed)
 	case len(tasks) == 0:
 		fmt.Fprintln(w, "no tasks")
 	}

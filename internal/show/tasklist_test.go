@@ -23,11 +23,11 @@ func TestTaskList(t *testing.T) {
 		want  string
 	}{
 		{"nothing at all", show.TaskList{}, nil, "no tasks\n"},
-		{"all over", show.TaskList{Closed: 2}, nil, "no task is open; 2 merged or cancelled: ralph list --all\n"},
+		{"all over", show.TaskList{Closed: 2}, nil, "no task is open; 2 merged or cancelled: --all shows them\n"},
 		{"open ones", show.TaskList{}, tasks, rows},
 		{
 			"more, and some that are over", show.TaskList{More: 7, Closed: 4}, tasks, rows +
-				"… and 7 more: --limit 0 shows all, --status and --feature fewer\n4 more, merged or cancelled: ralph list --all\n",
+				"… and 7 more: --limit 0 shows all, --status and --feature fewer\n4 more, merged or cancelled: --all shows them\n",
 		},
 		{
 			"colours",
