@@ -212,7 +212,7 @@ func addResources(server *mcp.Server, h *chat) {
 		server.AddResource(&mcp.Resource{
 			URI:         "ralph://task/active" + r.suffix,
 			Name:        "active-" + r.name,
-			Description: r.about + ": the one that is claimed.",
+			Description: r.about + " (the claimed task).",
 			MIMEType:    "text/markdown",
 		}, read)
 		server.AddResourceTemplate(&mcp.ResourceTemplate{

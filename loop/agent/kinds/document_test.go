@@ -223,7 +223,7 @@ the task, or costs more than the tokens that ralph saw (at least one request). R
 | ending | a stand-in works | without one |
 |---|---|---|
 %s
-These answers of the service end claude, codex, gemini, copilot, opencode and qwen so. ` + "`429 once`" + ` is one refused request, ` + "`later`" + ` follows
+With claude, codex, gemini, copilot, opencode and qwen, answers of the service lead to these endings. ` + "`429 once`" + ` is one refused request, ` + "`later`" + ` follows
 finished work, ` + "`hangs`" + ` is silence for ` + "`limits.idle_timeout`" + `:
 
 `
@@ -269,8 +269,8 @@ ralph never starts an agent that is not configured. If an agent has not listed r
   ` + "`WebFetch(…)`" + ` for addresses, else the tool's own name. ralph refuses unreadable questions. An agent that does not ask needs a sandbox, or
   ` + "`unguarded: true`" + `.
 - **Money.** A reported cost counts as reported, tokens at your ` + "`prices`" + `, else at list prices (of ` + agent.PricesOf + `), shown as "about". For an
-  unknown model the cost is unknown: ` + "`limits.session_tokens`" + `, or the money's limits at the dearest list price, bound its tokens. A session that
-  reports nothing is charged a request each ten seconds, or by its tool calls. ralph ends a session that passes its limit.
+  unknown model ralph limits the tokens: to ` + "`limits.session_tokens`" + `, or to the budget at the highest list price. For a session that
+  reports nothing ralph counts a request each ten seconds, or its tool calls. ralph ends a session that passes its limit.
 - **Models.** An agent's ` + "`model`" + ` applies to its sessions. A stand-in uses its own model.
 - **Effort.** ` + "`@none`, `@minimal`, `@low`, `@medium`, `@high`, `@xhigh` or `@max`" + ` may follow any model's name: ` + "`opus@high`" + `, or
   ` + "`@low`" + ` for the agent's own model. Not every model knows all of them.
