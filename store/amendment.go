@@ -121,7 +121,7 @@ func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
 		ralph.AmendmentMade{TaskID: m.TaskID, AmendmentID: id, PatchKeys: m.Patch.Keys()})
 }
 
-// proposedAmendment returns an undecided amendment and its task.
+// proposedAmendment returns an undecided amendment and its task. The error wraps [ralph.ErrConflict] if it was decided.
 func (tx *Tx) proposedAmendment(id int64) (ralph.Amendment, ralph.Task, error) {
 	m, err := tx.Amendment(id)
 	if err != nil {

@@ -36,10 +36,10 @@ var changeRows = reads("changes c", func(c *ralph.Change) []field {
 	}
 })
 
-// unsettled is the condition for a change that its session has left, and that is not in a final state.
+// unsettled selects changes that are checked no longer, and that are not in a final state.
 const unsettled = `c.state NOT IN ('checking', 'merged', 'sent_back', 'dropped')`
 
-// inQueue is the condition for a change in the merge queue.
+// inQueue selects changes in the merge queue.
 const inQueue = `c.state IN ('queued', 'verifying', 'moving')`
 
 // Change returns one change. The error wraps [ralph.ErrNotFound] if there is none.
@@ -56,15 +56,15 @@ func (tx *Tx) Changes(task int64, limit int) ([]ralph.Change, error) {
 	return changeRows.all(tx, by.where()+` ORDER BY c.id DESC`+by.page(limit, 0), by.args...)
 }
 
-// ChangesBeside are all changes, the newest first, of the tasks of the sessions of a filter.
+// ChangesBeside lists all changes of the tasks whose sessions a filter selects, newest first.
 func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 	by := f.matching()
 	return changeRows.all(tx,
 		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
 }
 
-// MergedInto returns, by change id, the merge events of the tasks of a filter's sessions. Behind is set only on changes
-// that the person's branch still lacks.
+// MergedInto returns the merge events of the tasks whose sessions a filter selects, by change id. Behind is set only if
+// the person's branch still lacks the change.
 func (tx *Tx) MergedInto(f SessionFilter) (map[int64]ralph.ChangeMerged, error) {
 	caught, err := tx.caughtUp()
 	if err != nil {
@@ -92,7 +92,7 @@ func (tx *Tx) MergedInto(f SessionFilter) (map[int64]ralph.ChangeMerged, error) 
 func (tx *Tx) caughtUp() (int64, error) {
 	queue, err := tx.MergeQueue()
 	if err != nil || queue.Behind == "" {
-		return math.MaxInt64, err // it lacks nothing
+		return math.MaxInt64, err // it lacks nothing, so no merge is later
 	}
 	type behind struct {
 		id int64
@@ -112,7 +112,7 @@ func (tx *Tx) caughtUp() (int64, error) {
 	return 0, err
 }
 
-// SentBack counts by task how often the work of a filter's sessions was sent back.
+// SentBack counts how often the work of a filter's sessions was sent back, by task.
 func (tx *Tx) SentBack(f SessionFilter) (map[int64]int, error) {
 	by := f.matching()
 	type count struct {
@@ -131,7 +131,7 @@ func (tx *Tx) SentBack(f SessionFilter) (map[int64]int, error) {
 	return sentBack, err
 }
 
-// ChangeOf returns the newest change that a task's sessions have left; ok is false if there is none.
+// ChangeOf returns a task's newest change that is not being checked; ok is false if there is none.
 func (tx *Tx) ChangeOf(task int64) (c ralph.Change, ok bool, err error) {
 	return changeRows.first(tx, `WHERE c.task_id = $1 AND c.state <> 'checking' ORDER BY c.id DESC`, task)
 }
@@ -146,16 +146,16 @@ func (tx *Tx) QueuedChanges() ([]ralph.Change, error) {
 	return changeRows.all(tx, `WHERE `+inQueue+` ORDER BY c.place, c.id`)
 }
 
-// Line lists the changes that are being checked or in the merge queue by place.
+// Line lists the changes that are being checked or queued, by place.
 func (tx *Tx) Line() ([]ralph.Change, error) {
 	return changeRows.all(tx, `WHERE (`+inQueue+` OR c.state = 'checking') ORDER BY c.place, c.id`)
 }
 
-// nextPlace is the place in the line behind all others.
+// nextPlace selects the place at the end of the line.
 const nextPlace = `SELECT coalesce(max(place), 0) + 1 FROM changes`
 
-// JoinLine gives the change of an open session a place in the line, where it is checked until [Tx.LeaveLine] or until
-// the session is decided. A change that has one keeps it unless its head is another one.
+// JoinLine puts the change of an open session at the end of the line, where it is checked until [Tx.LeaveLine] or the
+// session's decision. A change that is in the line with the same head keeps its place.
 func (tx *Tx) JoinLine(c ralph.Change) error {
 	if err := tx.CheckSession(c.TaskID, c.SessionID); err != nil {
 		return err
@@ -177,13 +177,13 @@ func (tx *Tx) JoinLine(c ralph.Change) error {
 	return err
 }
 
-// LeaveLine takes the change of a session that is being checked out of the line.
+// LeaveLine removes a session's change from the line if it is still being checked.
 func (tx *Tx) LeaveLine(session string) error {
 	return tx.do(`DELETE FROM changes WHERE session_id = $1 AND state = 'checking'`, session)
 }
 
-// MergesAlone returns the task whose changes have been sent back at least that often, so that nothing else
-// is merged before it; 0 if there is none.
+// MergesAlone returns the first open task whose changes were sent back at least timesSentBack times; 0 if there is
+// none. No other task is merged before it.
 func (tx *Tx) MergesAlone(timesSentBack int) (int64, error) {
 	return value[int64](tx, mergesAlone, timesSentBack)
 }
@@ -191,8 +191,8 @@ func (tx *Tx) MergesAlone(timesSentBack int) (int64, error) {
 const mergesAlone = `SELECT coalesce(min(t.id), 0) FROM tasks t
 	WHERE t.times_sent_back >= $1 AND t.times_sent_back > 0 AND t.status IN ('pending', 'in_progress', 'merging')`
 
-// AddChange stores the work that a session left in a workspace as a queued or held change. It drops the
-// task's earlier open change. A change that was checked is queued in the place that it had.
+// AddChange stores the work that a session left in a workspace as a queued or held change. It drops the task's earlier
+// open change. A checked change keeps its place in the line.
 func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	if err := tx.dropOpen(c.TaskID, ralph.Superseded); err != nil {
 		return 0, err
@@ -239,8 +239,8 @@ func (tx *Tx) addSessionChange(s ralph.Session, d signals.Decision) error {
 	return tx.countSentBack(ofChange(c), ralph.ChangeSentBack{ChangeID: id, Reason: d.SentBack, Conflicts: d.Conflicts})
 }
 
-// NoteSentBack counts that a change was sent back within a session: its work conflicts with changes that have been
-// merged meanwhile. The session goes on; its agent is told.
+// NoteSentBack counts a change as sent back within its session, because it conflicts with changes merged meanwhile. The
+// session goes on, and its agent is told.
 func (tx *Tx) NoteSentBack(s ralph.Session, reason string, conflicts []string) error {
 	return tx.countSentBack(during(s), ralph.ChangeSentBack{Reason: reason, Conflicts: conflicts})
 }
@@ -335,7 +335,7 @@ func (tx *Tx) BeginMove(c ralph.Change) error {
 	})
 }
 
-// unmoved are the cells of a change that is not being merged any more.
+// unmoved clears the cells that [Tx.BeginMove] sets.
 var unmoved = cells{"from_commit": "", "to_commit": "", "own_commit": "", "own_base": "", "files": "[]"}
 
 // Requeue sends a change back to the start of the merge queue.
@@ -346,9 +346,9 @@ func (tx *Tx) Requeue(id int64, from ralph.ChangeState) error {
 	return tx.set("changes", id, unmoved)
 }
 
-// CompleteChange marks a change as merged and completes its task. run is the run that merged it; 0 stands for a
-// command, whose merge counts for the run in progress, if there is one. behind says why the branch that people
-// have does not have it yet; "" if it does.
+// CompleteChange marks a change as merged and completes its task. run is the run that merged it. 0 means a command: its
+// merge counts towards the run in progress, if any. behind is the reason why the person's branch lacks the change; ""
+// if it has it.
 func (tx *Tx) CompleteChange(c ralph.Change, run int64, into, behind string) error {
 	if run == 0 {
 		last, ok, err := tx.LastRun()
@@ -535,12 +535,12 @@ func (tx *Tx) DropChange(task int64, by string) error {
 type MergeQueue struct {
 	Target    string     `json:"target"`     // the branch that changes are merged into; "" before the first
 	Paused    string     `json:"paused"`     // why merging is paused; "" if it is not
-	WaitUntil ralph.Time `json:"wait_until"` // when to contact the remote again; zero for at once
-	Waits     string     `json:"waits"`      // the machine that could not reach the remote, for which alone that counts
-	Failures  int        `json:"failures"`   // consecutive failures to reach it
+	WaitUntil ralph.Time `json:"wait_until"` // next try of the remote; zero for at once
+	Waits     string     `json:"waits"`      // the machine that could not reach the remote; only it waits
+	Failures  int        `json:"failures"`   // consecutive failures to reach the remote
 	Behind    string     `json:"behind"`     // why the person's branch could not follow; "" if it did
 	Ahead     int        `json:"ahead"`      // number of merges that the branch lacks
-	Command   string     `json:"command"`    // that updates the branch
+	Command   string     `json:"command"`    // to update the branch
 	Pulls     bool       `json:"-"`          // changes become pull requests
 }
 
@@ -551,7 +551,7 @@ func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
 		Scan(&q.Target, &q.Paused, &q.WaitUntil, &q.Waits, &q.Failures, &q.Behind, &q.Ahead, &q.Command, &q.Pulls)
 }
 
-// RemoteAway reports whether the remote is left alone for a while, since this machine could not reach it.
+// RemoteAway reports whether this machine waits before it tries the remote again.
 func (tx *Tx) RemoteAway() (bool, error) {
 	q, err := tx.MergeQueue()
 	return q.away(tx), err
@@ -616,8 +616,8 @@ func (tx *Tx) ResumeMerging(by string) error {
 	return tx.record(ralph.Event{}, ralph.QueueResumed{By: by})
 }
 
-// WaitForRemote records that this machine could not reach the remote, and when it tries again: after wait, which
-// doubles with each failure in a row, up to most.
+// WaitForRemote records that this machine could not reach the remote, and delays its next try by wait. Each further
+// failure in a row doubles the delay, up to most.
 func (tx *Tx) WaitForRemote(wait, most time.Duration) error {
 	q, err := tx.MergeQueue()
 	if err != nil {
@@ -637,7 +637,7 @@ func (tx *Tx) ReachedRemote() error {
 	return tx.do(`UPDATE merge_queue SET waits = '', failures = 0, wait_until = '' WHERE waits = $1`, machine.Name())
 }
 
-// Says reports whether [Tx.NoteBehind] would change nothing.
+// Says reports whether q has the values of b already, so that [Tx.NoteBehind] would change nothing.
 func (q MergeQueue) Says(b ralph.TargetBehind) bool {
 	return q.Behind == b.Reason && q.Ahead == b.Ahead && q.Command == b.Command
 }
@@ -665,10 +665,10 @@ func (tx *Tx) NoteBehind(b ralph.TargetBehind) error {
 // NoteRewritten records that people moved their branch back behind a merged commit.
 func (tx *Tx) NoteRewritten(e ralph.TargetRewritten) error { return tx.record(ralph.Event{}, e) }
 
-// Merged lists, of each completed task, the change that was merged last, newest first.
+// Merged lists the last merged change of each completed task, newest first.
 func (tx *Tx) Merged() ([]ralph.Change, error) { return tx.LastMerged(0, 0) }
 
-// LastMerged is like [Tx.Merged], of one task unless that is 0, and at most limit ones unless that is 0.
+// LastMerged is [Tx.Merged] for one task (0 means all), with at most limit changes (0 means all).
 func (tx *Tx) LastMerged(task int64, limit int) ([]ralph.Change, error) {
 	var by filter
 	if task != 0 {
@@ -690,7 +690,7 @@ func (tx *Tx) MergedFor(feature string) ([]ralph.Change, error) {
 		ORDER BY c.id`, feature)
 }
 
-// provedWithin is the time after its merge in which a change may still be proved.
+// provedWithin is how long after its merge a change may still be proved.
 const provedWithin = 24 * time.Hour
 
 // Unproved lists the changes merged lately that were not proved yet, oldest first.
@@ -716,7 +716,8 @@ func (tx *Tx) MergedBefore(task int64) ([]ralph.Change, error) {
 		ORDER BY c.id`, task)
 }
 
-// Restacked records that the branch of a merged change was rebuilt as to, since the target has the change it stands on.
+// Restacked records that the branch of c was rebuilt as the commit to, because into now contains on, the change below
+// it.
 func (tx *Tx) Restacked(c, on ralph.Change, into, to string) error {
 	if err := tx.set("changes", c.ID, cells{"to_commit": to}); err != nil {
 		return err
@@ -728,8 +729,8 @@ func (tx *Tx) Restacked(c, on ralph.Change, into, to string) error {
 	return err
 }
 
-// ChangeBy returns the change of a session, and when its task ended: zero if it has not. ok is
-// false if the session has none.
+// ChangeBy returns a session's change, and the time when its task ended (zero if it has not). ok is false if the
+// session has no change.
 func (tx *Tx) ChangeBy(session string) (c ralph.Change, ended ralph.Time, ok bool, err error) {
 	c, ok, err = changeRows.first(tx, `JOIN sessions s ON s.task_id = c.task_id
 		WHERE s.id = $1 AND c.session_id = s.id ORDER BY c.id DESC`, session)
@@ -743,8 +744,8 @@ func (tx *Tx) ChangeBy(session string) (c ralph.Change, ended ralph.Time, ok boo
 	return c, ended, true, err
 }
 
-// BeginAfter records that the commands for a change's branch are about to run, and returns whether
-// that is the first time.
+// BeginAfter records that the commands for a change's branch are about to run, and reports whether this is the first
+// time.
 func (tx *Tx) BeginAfter(change int64) (first bool, err error) {
 	begun, err := value[bool](tx, `SELECT after_begun FROM changes WHERE id = $1`, change)
 	if err != nil || begun {
@@ -763,7 +764,7 @@ func reversed(merged []ralph.Change) (list []ralph.Change, to ralph.Status) {
 				return merged[:1], ralph.Completed
 			}
 			return merged[:i], ralph.Cancelled
-		case ralph.Completed: // it brought back all that came before
+		case ralph.Completed: // this undo of an undo restored the changes before it
 			return merged[:i+1], ralph.Cancelled
 		}
 	}

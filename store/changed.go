@@ -14,7 +14,7 @@ const (
 	lookEvery    = 200 * time.Millisecond
 	looksClosely = 50 // how many in a row without a change
 	lookIdly     = time.Second
-	// pgLook is how often a process that a server tells of no change looks for one.
+	// pgLook is how often to check without a notice from the server.
 	pgLook = 5 * time.Second
 )
 
@@ -88,7 +88,7 @@ func (db *DB) version() (version int64) {
 		db.told(db.dialect.version)
 	}
 	var err error
-	ctx := context.WithoutCancel(w.ctx) // for one that may end, each query starts a goroutine
+	ctx := context.WithoutCancel(w.ctx) // a context that can end would start a goroutine for each query
 	if w.conn == nil {
 		w.conn, err = db.read.Conn(ctx)
 	}
@@ -121,8 +121,8 @@ func (w *watcher) end() (err error) {
 	return err
 }
 
-// listen counts the server's notices of commits, until the database is closed. While the server is silent it counts now
-// and then, so that waiting readers look.
+// listen counts the server's notices of commits, until the database is closed. It also counts after [pgLook] without a
+// notice, so that waiting readers look.
 func (db *DB) listen() {
 	w := &db.watch
 	hear := func() { w.heard.Add(1); w.committed() }
@@ -140,7 +140,7 @@ func (db *DB) listen() {
 			}
 		}
 		if conn != nil {
-			_ = conn.Close(context.WithoutCancel(w.ctx)) // it is of no use any more
+			_ = conn.Close(context.WithoutCancel(w.ctx)) // after an error it is useless
 		}
 		hear()
 		select {

@@ -83,7 +83,7 @@ func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 
 // Said counts a task's signals by verb; its other comments are counted under "".
 func (tx *Tx) Said(task int64) (map[ralph.Verb]int, error) {
-	// Every comment has a time; that it is asked for has SQLite read idx_task_comments_timeline, and no row.
+	// Every comment has a time. With this condition SQLite reads only idx_task_comments_timeline, and no row.
 	return counts[ralph.Verb](tx, `
 		SELECT coalesce(signal_verb, ''), count(*) FROM task_comments
 		WHERE task_id = $1 AND created >= '' GROUP BY coalesce(signal_verb, '')`, task)
@@ -417,8 +417,7 @@ func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
 		ORDER BY c.id`, task)
 }
 
-// Undelivered lists people's comments on a task since a moment that no session has been handed yet,
-// oldest first.
+// Undelivered lists people's comments on a task since a time, oldest first, that no session has been given yet.
 func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error) {
 	return commentRows.all(tx, `
 		WHERE c.task_id = $1 AND c.created >= $2 AND `+undelivered+`

@@ -193,8 +193,8 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 		ORDER BY id LIMIT 9`, within, " "+name+" ")
 }
 
-// Apply carries a decision out, once: the second time the error wraps [ralph.ErrConflict] (rule 10). s has the process,
-// changes and checks of the session; the facts are stored with it for [Tx.Replayed].
+// Apply carries out a decision. It works once: the second time the error wraps [ralph.ErrConflict] (rule 10). s has the
+// process, changes and checks of the session; the facts are stored with it for [Tx.DecidedFrom].
 func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error {
 	if err := tx.CheckSession(s.TaskID, s.ID); err != nil {
 		return err
@@ -291,8 +291,8 @@ func (tx *Tx) heed(t ralph.Task, s ralph.Session, author string, d signals.Decis
 	return nil
 }
 
-// putBack makes a task in progress again whose session has not been decided: ralph never moves it
-// meanwhile, so something else has written to the database.
+// putBack makes a task in progress again if its session has not been decided. ralph never moves such a task, so another
+// program has written to the database.
 func (tx *Tx) putBack(t ralph.Task, why string) error {
 	claimed := cells{"status": ralph.InProgress, "status_reason": why, "completed_at": "", "accepted": false}
 	if err := tx.set("tasks", t.ID, claimed); err != nil {
@@ -407,7 +407,7 @@ func (tx *Tx) endSession(s ralph.Session, state ralph.Phase, outcome, reason str
 	return tx.do(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID)
 }
 
-// Decided returns the decision with which a session was decided.
+// Decided returns the stored decision on a session.
 func Decided(s ralph.Session) (signals.Decision, error) {
 	var d signals.Decision
 	if strings.TrimSpace(s.Decision) == "" {

@@ -46,8 +46,7 @@ func (tx *Tx) WouldCycle(id, on int64) (bool, error) {
 	if id == on {
 		return true, nil
 	}
-	// No task waits for most tasks, least of all for the newest of a long chain: then there is
-	// nothing to walk.
+	// Usually no task waits for id: then there is no circle, and nothing to walk.
 	waits, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM task_dependencies WHERE depends_on = $1)`, id)
 	if err != nil || !waits {
 		return false, err

@@ -34,7 +34,7 @@ var sqlite = dialect{
 	readDSN: func(path string, patience time.Duration) string {
 		return uri(path) + "?mode=ro&_query_only=1" + parameters(patience)
 	},
-	fixed: "&immutable=1", // SQLite cannot make the log and its index, without which it reads nothing else
+	fixed: "&immutable=1", // SQLite cannot create the log and its index there, and needs them otherwise
 	setUp: func(ctx context.Context, db *sql.DB) error {
 		var mode string
 		if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {

@@ -8,8 +8,7 @@ import (
 	"ralph/signals"
 )
 
-// DecidedFrom returns the facts from which a session was decided, and the decision; not the known learnings and the
-// rules.
+// DecidedFrom returns the stored facts and decision of a session. The facts lack the known learnings and the rules.
 func (tx *Tx) DecidedFrom(s ralph.Session) (signals.Facts, signals.Decision, error) {
 	d, err := Decided(s)
 	if err != nil {

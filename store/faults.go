@@ -27,7 +27,7 @@ func Passes(err error) bool {
 	}, e.Code)
 }
 
-// Failed reports whether an error is the database's, or that there is no room for it.
+// Failed reports whether an error comes from the database or from a full disk.
 func Failed(err error) bool {
 	return NoRoom(err) || cutOff(err) || pgCode(err) != "" || errors.As(err, new(sqlite3.Error))
 }
@@ -38,8 +38,8 @@ func Corrupt(err error) bool {
 	return misread(err) || errors.As(err, &e) && (e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrNotADB)
 }
 
-// misread reports whether an error is of a value that ralph cannot have written. Package database/sql has no type
-// for it.
+// misread reports whether an error is about a stored value that ralph cannot have written. Package database/sql has no
+// type for it.
 func misread(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "sql: Scan error on column ")
 }
@@ -60,8 +60,8 @@ func pgCode(err error) string {
 	return ""
 }
 
-// cutOff reports whether the connection to the server was lost, or could not be had. An error of a file's is none,
-// although it is a [net.Error]: a [syscall.Errno] has those methods.
+// cutOff reports whether the connection to the server was lost, or could not be made. File errors do not count,
+// although [syscall.Errno] implements [net.Error].
 func cutOff(err error) bool {
 	code := pgCode(err)
 	var connect *pgconn.ConnectError
@@ -78,7 +78,7 @@ func cutOff(err error) bool {
 func again(err error) bool {
 	code := pgCode(err)
 	switch code {
-	case "40001", "40P01", pgReadOnly, "53300": // the last two: as while it is failed over, or others have all connections
+	case "40001", "40P01", pgReadOnly, "53300": // a conflict, a deadlock, a failover, no free connection
 		return true
 	}
 	return cutOff(err)

@@ -33,7 +33,7 @@ var disciplineRows = reads("disciplines", func(d *ralph.Discipline) []field {
 	}
 })
 
-// Feature returns the feature of that name. The error wraps [ralph.ErrNotFound].
+// Feature returns the named feature. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Feature(name string) (ralph.Feature, error) {
 	f, ok, err := featureRows.first(tx, `WHERE name = $1`, name)
 	if err == nil && !ok {
@@ -89,7 +89,7 @@ func (tx *Tx) PutFeature(f ralph.Feature) error {
 		WHERE completed_at = '' AND task_id IN (SELECT id FROM tasks WHERE feature_id = $1)`, f.ID)
 }
 
-// Discipline returns the discipline of that name. The error wraps [ralph.ErrNotFound].
+// Discipline returns the named discipline. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Discipline(name string) (ralph.Discipline, error) {
 	d, ok, err := disciplineRows.first(tx, `WHERE name = $1`, name)
 	if err == nil && !ok {
@@ -149,7 +149,7 @@ func (tx *Tx) RemoveDiscipline(name string) error {
 	return tx.do(`DELETE FROM disciplines WHERE id = $1`, d.ID)
 }
 
-// nameTaken refuses a name that another row has, also in other cases: people would mix them up.
+// nameTaken returns an error if another row has the name, ignoring case: people would confuse them.
 func (tx *Tx) nameTaken(table, what, name string, id int64) error {
 	taken, err := value[string](tx,
 		`SELECT coalesce(max(name), '') FROM `+table+` WHERE lower(name) = lower($1) AND id <> $2`, name, id)
@@ -182,7 +182,7 @@ func (tx *Tx) FeatureTasks(id int64) (tasks map[string]int, open int, err error)
 	return tasks, open, err
 }
 
-// Progress sums up a feature. The error wraps [ralph.ErrNotFound].
+// Progress sums up a feature. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Progress(name string) (Progress, error) {
 	var p Progress
 	f, err := tx.Feature(name)
@@ -199,7 +199,7 @@ func (tx *Tx) Progress(name string) (Progress, error) {
 		Scan(&p.Sessions, &p.CostUSD, &p.Learnings)
 }
 
-// CheckCommands returns an error for the first command that cannot be a verification command.
+// CheckCommands returns an error for the first command that is no valid verification command.
 func CheckCommands(commands []string) error {
 	for _, c := range commands {
 		if err := ralph.CheckText("verification command", c, true); err != nil {

@@ -20,14 +20,14 @@ type SessionFilter struct {
 	Model   *string    // nil for any
 	Feature *string    // of the task; nil for any, "" for none
 	Work    bool       // only sessions that work on a task
-	// Merges adds the sessions whose change was merged in Run, or at or after Active, though they worked before.
+	// Merges also selects earlier sessions whose change was merged in Run, or at or after Active.
 	Merges bool
 	ByCost bool // the most expensive first, instead of the newest
 	Limit  int  // only the first; 0 is no limit
 	Skip   int  // leave out this many of the first; needs Limit
 }
 
-// matching are the conditions of a filter.
+// matching returns the conditions of the filter.
 func (f SessionFilter) matching() (by filter) {
 	f.narrow(&by)
 	return by
@@ -80,17 +80,17 @@ func (f SessionFilter) period(by *filter) {
 	}
 }
 
-// Worked reports whether a session worked in Run and since Active, and is not only there by its merge.
+// Worked reports whether a session worked in Run and since Active. If not, only its merge falls into them.
 func (f SessionFilter) Worked(s ralph.Session) bool {
 	return (f.Run == 0 || s.RunID == f.Run) &&
 		(f.Active.IsZero() || s.CompletedAt.IsZero() || !s.CompletedAt.Before(f.Active.Time))
 }
 
-// inReview is the condition that a pull request has the change of task t, or is about to.
+// inReview selects tasks t whose change is in a pull request, or soon will be.
 const inReview = `(t.status = 'merging' AND EXISTS (
 	SELECT 1 FROM changes c WHERE c.task_id = t.id AND c.state = 'reviewing'))`
 
-// besides are the tasks with another word than most of their status, and the condition for one.
+// besides has the tasks whose word differs from the usual word of their status, each with its condition.
 var besides = []struct {
 	ralph.Task
 	is string
@@ -100,7 +100,7 @@ var besides = []struct {
 	{ralph.Task{Status: ralph.Merging, InReview: true}, inReview},
 }
 
-// worded returns the condition that the word of task t is one of some words of [ralph.Words].
+// worded returns a condition that selects tasks t with one of the words, from [ralph.Words].
 func worded(words []string) string {
 	var any []string
 	for _, s := range ralph.Statuses {
@@ -119,7 +119,7 @@ func worded(words []string) string {
 	return "(" + strings.Join(any, " OR ") + ")"
 }
 
-// tally tells numbers of tasks by status apart by [ralph.Task.Key]; of is a further condition for task t.
+// tally splits counts by status into counts by [ralph.Task.Key]. of is a further condition on task t.
 func (tx *Tx) tally(counts map[ralph.Status]int, of string, args ...any) (map[string]int, error) {
 	tally := map[string]int{}
 	for _, b := range besides {

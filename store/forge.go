@@ -7,7 +7,7 @@ import (
 	"ralph"
 )
 
-// TroubleForge is the kind of trouble of a forge that a person has to mend: its token, or a right that it lacks.
+// TroubleForge is the trouble of a forge that a person must fix: its token, or a missing right.
 const TroubleForge = "forge"
 
 // ForgePoster is the reader of the event log that posts to the forge: the log is its outbox.
@@ -101,19 +101,20 @@ func (tx *Tx) PutForgeIssue(i ForgeIssue) error {
 	})
 }
 
-// A ForgeReply is a reply to a comment that was taken.
+// A ForgeReply is the reply to a comment on the forge that ralph has handled.
 type ForgeReply struct {
 	ID       string
 	Number   int64
 	Reaction string
 	Text     string
 
-	// Of a comment by a person without the right: the dashboard shows it, and no prompt has it.
+	// The comment, if its author may decide nothing. The dashboard shows it, and no prompt has it.
 	Author, Body string
 	Created      ralph.Time
 }
 
-// TakeForgeComment records that a comment was taken, in the transaction that obeys it; first is false if it was before.
+// TakeForgeComment records that a comment was handled, in the same transaction as its effects. first is false if it was
+// handled before.
 func (tx *Tx) TakeForgeComment(r ForgeReply) (first bool, err error) {
 	n, err := tx.exec(`INSERT INTO forge_comments (id, number, reaction, reply, sent, author, body, created)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING`, r.ID, r.Number, r.Reaction, r.Text,
@@ -121,8 +122,8 @@ func (tx *Tx) TakeForgeComment(r ForgeReply) (first bool, err error) {
 	return n > 0, err
 }
 
-// ForgeStrangers lists the newest comments on a task's issue and pull requests by people without the right, at most
-// limit ones.
+// ForgeStrangers lists the newest comments on a task's issue and pull requests by people who may decide nothing, at
+// most limit.
 func (tx *Tx) ForgeStrangers(task int64, limit int) ([]ForgeReply, error) {
 	return all(tx, func(row scanner) (r ForgeReply, err error) {
 		return r, row.Scan(&r.ID, &r.Author, &r.Body, &r.Created)
@@ -132,8 +133,8 @@ func (tx *Tx) ForgeStrangers(task int64, limit int) ([]ForgeReply, error) {
 		ORDER BY c.created DESC, c.id LIMIT $2`, task, limit)
 }
 
-// AnswerRemarks has the reviews and remarks of a pull request that were taken since the last answer be answered: each
-// thread, and those without a thread together. A remark's id is m, its thread, / and its own id.
+// AnswerRemarks queues the answer to all unanswered reviews and remarks of a pull request: one in each thread, and one
+// for all others. A remark's id has the form mTHREAD/ID.
 func (tx *Tx) AnswerRemarks(number int64, text string) error {
 	ids, err := values[string](tx, `SELECT id FROM forge_comments
 		WHERE number = $1 AND (id LIKE 'm%' OR id LIKE 'r%') AND reply = '' ORDER BY id`, number)
@@ -160,7 +161,7 @@ func (tx *Tx) ForgeReplies() ([]ForgeReply, error) {
 	}, `SELECT id, number, reaction, reply FROM forge_comments WHERE sent = 0 ORDER BY length(id), id`)
 }
 
-// SentForgeReply records that it was said, or given up.
+// SentForgeReply records that a reply was posted or given up.
 func (tx *Tx) SentForgeReply(id string) error {
 	return tx.do(`UPDATE forge_comments SET sent = 1 WHERE id = $1`, id)
 }
@@ -195,12 +196,12 @@ func (tx *Tx) ForgePulls() ([]ForgePull, error) {
 	return forgePullRows.all(tx, `WHERE p.open = 1 OR p.settled = '' ORDER BY p.id`)
 }
 
-// ForgePull returns the pull request of a number; ok is false if it belongs to no task.
+// ForgePull returns the pull request with a number; ok is false if it belongs to no task.
 func (tx *Tx) ForgePull(number int64) (p ForgePull, ok bool, err error) {
 	return forgePullRows.first(tx, `WHERE p.id = $1`, number)
 }
 
-// UnsettleForge has pull requests be read again.
+// UnsettleForge marks pull requests to be read again.
 func (tx *Tx) UnsettleForge(numbers []int64) error {
 	for _, n := range numbers {
 		if err := tx.do(`UPDATE forge_pulls SET settled = '' WHERE id = $1`, n); err != nil {
@@ -264,8 +265,8 @@ func (tx *Tx) BeginReview(c ralph.Change) error {
 	return tx.set("tasks", c.TaskID, cells{"status_reason": said})
 }
 
-// ReviewMerged records that the forge has merged a pull request: as commit, which has its changes since base ("" is the
-// first parent). files is how the two differ. A task that waits for its next session is completed, too; a session in
+// ReviewMerged records that the forge has merged a pull request as commit. files are the differences between base (""
+// means the first parent) and commit. The task is completed even if it waits for its next session. A session in
 // progress goes on, and its change becomes another pull request.
 func (tx *Tx) ReviewMerged(p ForgePull, commit, base, into string, files []ralph.FileChange) error {
 	p.Open = false
@@ -339,8 +340,8 @@ func (tx *Tx) ReviewReopened(p ForgePull) error {
 	return tx.PutForgePull(p)
 }
 
-// ReviewClosed records that a pull request was closed without a merge: by cancels its task, unless that has ended. A
-// closed undo leaves the task as it was.
+// ReviewClosed records that a pull request was closed without a merge. It cancels the task on behalf of by, unless the
+// task has ended. A closed undo leaves the task as it was.
 func (tx *Tx) ReviewClosed(p ForgePull, by string) error {
 	p.Open = false
 	if err := tx.PutForgePull(p); err != nil {

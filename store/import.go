@@ -50,10 +50,10 @@ type ImportError struct {
 	Err  error
 }
 
-// Error is "line N: …".
+// Error returns "line N: …".
 func (e *ImportError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *ImportError) Unwrap() error { return e.Err }
 
 // imported is a task as the file had it, stored to detect changes at the next import.
@@ -132,8 +132,8 @@ func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 	return r, err
 }
 
-// Trial runs f in a transaction that its caller rolls back, and gives the ids back that f took: a sequence of
-// PostgreSQL's would keep them for used, so that others came than f has shown.
+// Trial runs f in a transaction that its caller rolls back, and resets the ids that f used. PostgreSQL's sequences
+// would skip them, so that the import got other ids than the trial has shown.
 func (tx *Tx) Trial(f func() error) error {
 	if !tx.db.Shared() {
 		return f()
@@ -154,7 +154,7 @@ func (tx *Tx) Trial(f func() error) error {
 	return err
 }
 
-// importFeature adds a feature. An existing one gets the commands that a person has taken; otherwise it is left as it
+// importFeature adds a feature. An existing one gets the commands that a person has accepted. Otherwise it stays as it
 // is, with a note if its description differs.
 func (tx *Tx) importFeature(f ralph.ImportedFeature) (notes []string, err error) {
 	here, err := tx.Feature(f.Name)

@@ -54,9 +54,10 @@ type InboxItem struct {
 	Options   []string   `json:"options,omitempty"`
 	Preferred string     `json:"preferred,omitempty"`
 	Diff      []string   `json:"diff,omitempty"`    // changes of an amendment, as [ralph.Patch.Diff] has them
-	Session   string     `json:"session,omitempty"` // that is paused until the permission is answered
+	Session   string     `json:"session,omitempty"` // the session that waits for the permission
 	Expires   ralph.Time `json:"expires,omitzero"`  // when the permission is denied automatically
-	// The allowed action: split, adopt, task; undo of a flag; retry, as is. "mend" is a trouble that lasts until then.
+	// The allowed action: split, adopt, task; undo of a flag; retry, as is. "mend" is a trouble that stays until it is
+	// fixed.
 	Action string `json:"-"`
 	// Open parts of a plan: proposals, amendments and proposals to cancel a task.
 	Parts []InboxItem `json:"-"`
@@ -65,13 +66,13 @@ type InboxItem struct {
 // Command returns the item's commands in one line.
 func (i InboxItem) Command() string { return strings.Join(i.Commands, " · ") }
 
-// An inboxQuery finds the items of one kind. add completes one; nil leaves them as they are found.
+// An inboxQuery finds the items of one kind. add, if not nil, completes each.
 type inboxQuery struct {
 	kind, of, query string
 	add             func(*Tx, *InboxItem) error
 }
 
-// flags finds the flags that nobody has resolved and that hold nothing.
+// flags selects the unresolved flags that hold no task.
 const flags = `
 		SELECT t.id, t.title, c.id, c.what, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -120,9 +121,9 @@ const waitingPlans = `
 const longClaim = 24 * time.Hour
 
 // inboxQueries list the kinds in display order: first a paused agent and blocking flags, then items that hold work,
-// then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur twice: the ones
-// that hold a task, or are blocking, and the others. {long} is replaced by the start time before which a claim counts
-// as long. CROSS JOIN makes SQLite keep the written order: from the few tasks that came to nothing.
+// then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur twice: those
+// that hold a task or are blocking, and the others. {long} is replaced by the start time before which a claim counts as
+// long. CROSS JOIN makes SQLite keep the written order, which begins with the few failed and cancelled tasks.
 var inboxQueries = []inboxQuery{
 	{"permission", OfPermission, `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
@@ -200,7 +201,7 @@ Why: ' || c.why, 0, c.created
 	{"nack", OfComment, nacked + `NOT ` + isNacked + ` ORDER BY c.id`, nil},
 }
 
-// because appends a comment's rationale to its text, if there is one that says more.
+// because appends a comment's rationale to its text, unless both are equal.
 const because = ` || CASE WHEN c.rationale IN ('', c.body) THEN '' ELSE ' (' || c.rationale || ')' END`
 
 // InboxKinds lists the kinds of inbox items.
@@ -245,14 +246,14 @@ func (tx *Tx) items(q inboxQuery, query string, args ...any) ([]InboxItem, error
 	return items, err
 }
 
-// addPermission adds whose it is, and until when it waits.
+// addPermission adds the session of a permission, and its deadline.
 func (tx *Tx) addPermission(item *InboxItem) error {
 	p, err := tx.Permission(item.Ref.ID)
 	item.Session, item.Expires = p.SessionID, p.Expires
 	return err
 }
 
-// addTrouble adds the command that mends a trouble.
+// addTrouble adds the command that fixes a trouble.
 func (tx *Tx) addTrouble(item *InboxItem) error {
 	list, err := tx.seenTroubles()
 	item.Sort = item.Title
@@ -271,7 +272,7 @@ func (tx *Tx) addTrouble(item *InboxItem) error {
 	return err
 }
 
-// seenTroubles returns the troubles that exist at this moment and that nothing has stored.
+// seenTroubles returns the troubles that are not stored: a full disk, and a lost run.
 func (tx *Tx) seenTroubles() (list []Trouble, err error) {
 	if tx.db.NoRoom != nil {
 		if full := tx.db.NoRoom(); full != "" {
@@ -285,7 +286,7 @@ func (tx *Tx) seenTroubles() (list []Trouble, err error) {
 	return list, err
 }
 
-// addRetry allows a retry where that releases a blocker of ralph's own: as is if a change is held.
+// addRetry allows a retry if that resolves one of ralph's own blockers: "as is" if a change is held.
 func (tx *Tx) addRetry(item *InboxItem) error {
 	return tx.row(`SELECT CASE WHEN c.released_by <> 'retry' THEN '' WHEN EXISTS (
 			SELECT 1 FROM changes h JOIN sessions s ON s.id = h.session_id
@@ -293,7 +294,7 @@ func (tx *Tx) addRetry(item *InboxItem) error {
 		FROM task_comments c WHERE c.id = $1`, item.Ref.ID).Scan(&item.Action)
 }
 
-// addApproval adds the approval that a person is asked for.
+// addApproval adds the approval that is asked for.
 func (tx *Tx) addApproval(item *InboxItem) error {
 	var a ralph.Approval
 	err := tx.row(`SELECT review FROM task_comments WHERE id = $1`, item.Ref.ID).Scan(column(&a))
@@ -418,8 +419,7 @@ func (tx *Tx) addDiff(item *InboxItem) error {
 	return err
 }
 
-// InboxPart is a page of [Tx.Inbox], of some kinds, or of all if kinds is empty: at most limit items after the first
-// skip.
+// InboxPart lists at most limit items of [Tx.Inbox] after the first skip, of the given kinds; no kinds means all.
 func (tx *Tx) InboxPart(kinds []string, limit, skip int) ([]InboxItem, error) {
 	inbox := []InboxItem{}
 	for _, q := range inboxQueries {
@@ -498,7 +498,7 @@ func (tx *Tx) addOptions(item *InboxItem) error {
 	return nil
 }
 
-// inboxQuery fills in the current time, and the troubles with those of this moment.
+// inboxQuery fills in the current time and [Tx.seenTroubles].
 func (tx *Tx) inboxQuery(q inboxQuery) (string, error) {
 	query := strings.ReplaceAll(q.query, "{long}", "'"+ralph.At(tx.Now().Add(-longClaim)).String()+"'")
 	if !strings.Contains(query, "{troubles}") {

@@ -105,8 +105,8 @@ func (tx *Tx) LearningsByID(ids []int64) ([]ralph.Learning, error) {
 	return list, nil
 }
 
-// learn adds a learning, or raises the one that it repeats. It is the author's, or of
-// the person whose session it is where she said it herself.
+// learn adds a learning, or raises the count of the one that it repeats. Its author is author, or in a person's session
+// the person, if she stated it herself.
 func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Learn) error {
 	id, origin := l.Into, ralph.ByAgent
 	var err error
@@ -157,8 +157,7 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 	return err
 }
 
-// Teach adds a learning of a person. One that is already known in these words is refused with
-// [ralph.ErrConflict].
+// Teach adds a person's learning. The error wraps [ralph.ErrConflict] if these words are already known.
 func (tx *Tx) Teach(l ralph.Learning) (int64, error) {
 	if err := checkLearning(l); err != nil {
 		return 0, err
@@ -269,8 +268,8 @@ func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 	})
 }
 
-// MergeLearnings merges a learning into another: the latter adds up both counts and has the signals
-// of both; the former is forgotten.
+// MergeLearnings merges one learning into another, which gets the counts and the signals of both. The first is
+// forgotten.
 func (tx *Tx) MergeLearnings(from, into int64) error {
 	if from == into {
 		return &ralph.FieldError{Field: "learning", Problem: "cannot be merged with itself"}

@@ -95,7 +95,7 @@ func (db *DB) Lease(
 			return tx.do(`DELETE FROM leases WHERE name = $1 AND process = $2`, name, process)
 		})
 		if errors.Is(err, ErrGone) {
-			return nil // with the database
+			return nil // the lease is gone with the database
 		}
 		return err
 	}, "", nil
@@ -135,8 +135,8 @@ func holderOf(name, process string) string {
 	return "a process on " + name
 }
 
-// keepLease renews a lease until ctx ends. A lease that could not be renewed in time may be another's: work under it
-// has to be safe even then.
+// keepLease renews a lease until ctx ends. A lease that was not renewed in time may belong to another process, so work
+// under a lease must be safe even then.
 func (db *DB) keepLease(ctx context.Context, name, process string) {
 	tick := time.NewTicker(LeaseRenewal())
 	defer tick.Stop()
@@ -146,13 +146,13 @@ func (db *DB) keepLease(ctx context.Context, name, process string) {
 			return
 		case <-tick.C:
 		}
-		_ = db.Tx(ctx, func(tx *Tx) error { // it is tried again, and lapses at worst
+		_ = db.Tx(ctx, func(tx *Tx) error { // on failure it tries again; at worst the lease expires
 			return tx.do(`UPDATE leases SET until = $1 WHERE name = $2 AND process = $3`,
 				ralph.At(tx.Now().Add(LeaseTime)), name, process)
 		})
 	}
 }
 
-// Outlast has transactions wait for a server that is away for as long as a lease lasts, and not for seconds alone: for
-// processes whose work would be lost. It is called before work begins.
+// Outlast makes transactions wait for an unreachable server as long as a lease lasts, instead of pgRetry. Processes
+// whose work would be lost call it before they begin.
 func (db *DB) Outlast() { db.dialect.retry = LeaseTime }

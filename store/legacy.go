@@ -18,9 +18,9 @@ import (
 )
 
 // Older designs kept signals in a table of their own, task_signals: with flat columns, or with verb, payload and
-// created_at. Before and after, there were task_comments without and with signals. Such a database is converted when it
-// is first opened, in three steps that a crash may separate: its tables are renamed with the prefix "legacy_", the
-// current tables are created, and the rows are copied.
+// created_at. The designs before had task_comments without signals, the designs after have them there. Such a database
+// is converted when it is first opened, in three steps that a crash may separate: its tables are renamed with the
+// prefix "legacy_", the current tables are created, and the rows are copied.
 
 // legacyTables are the tables of the older designs, in the order in which they are copied.
 var legacyTables = []string{"features", "disciplines", "tasks", "task_dependencies", "task_comments", "task_signals"}

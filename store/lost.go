@@ -39,8 +39,8 @@ type UndecidedSession struct {
 	Why  string
 }
 
-// Undecided lists the undecided sessions, oldest first, and the tasks in progress whose session is
-// missing or decided because something else has written to the database.
+// Undecided lists the undecided sessions, oldest first, and the tasks in progress without an open session, which only
+// another program that writes to the database can cause.
 func (tx *Tx) Undecided() ([]UndecidedSession, error) {
 	read := func(row scanner) (u UndecidedSession, err error) { return u, row.Scan(&u.ID, &u.Task, &u.Why) }
 	list, err := all(tx, read, `
@@ -53,7 +53,7 @@ func (tx *Tx) Undecided() ([]UndecidedSession, error) {
 	return append(list, gone...), err
 }
 
-// adrift is the condition for a task in progress without an open session.
+// adrift selects tasks t that are in progress without an open session.
 const adrift = `t.status = 'in_progress'
 	AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.claimed_by AND s.completed_at = '')`
 
@@ -80,7 +80,7 @@ func (tx *Tx) TryNow(task int64) error {
 	return tx.set("tasks", task, cells{"not_before": ""})
 }
 
-// addBlocker adds a blocker of ralph's own to a task, which waits for a person.
+// addBlocker adds one of ralph's own blockers to a task, which then waits for a person.
 func (tx *Tx) addBlocker(task int64, body string) error {
 	return tx.ownComment(task, "", ralph.Blocker, cells{
 		"body":        body,
@@ -89,7 +89,7 @@ func (tx *Tx) addBlocker(task int64, body string) error {
 	})
 }
 
-// ownComment adds a comment of ralph's own that holds a task.
+// ownComment adds one of ralph's own comments, which holds a task.
 func (tx *Tx) ownComment(task int64, session string, kind ralph.CommentKind, r cells) error {
 	r["task_id"], r["session_id"], r["kind"] = task, null(session), kind
 	r["author"], r["author_kind"], r["holding"], r["created"] = "ralph", ralph.ByAgent, true, tx.Now()

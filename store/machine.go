@@ -26,7 +26,7 @@ func (tx *Tx) Machine(name string) (ralph.Machine, error) {
 	return m, err
 }
 
-// standing reads the present activity of a machine.
+// standing reads the current activity of a machine.
 func (tx *Tx) standing(m *ralph.Machine) error {
 	list, err := runRows.all(tx, `WHERE r.machine = $1 AND (r.ended_at = '' OR r.id = (
 		SELECT max(id) FROM runs WHERE machine = $1)) ORDER BY r.id`, m.Name)
@@ -38,7 +38,7 @@ func (tx *Tx) standing(m *ralph.Machine) error {
 		m.Alive, m.RunID, m.SeenAt, m.LeaseUntil = alive, r.ID, r.EndedAt, ralph.Time{}
 		switch {
 		case !r.EndedAt.IsZero():
-		case alive && !tx.db.Shared(): // its lease is not renewed
+		case alive && !tx.db.Shared(): // in a file, leases are not renewed
 			m.SeenAt = tx.Now()
 		default:
 			m.LeaseUntil, m.SeenAt = r.LeaseUntil, ralph.At(r.LeaseUntil.Add(-LeaseTime))
@@ -51,8 +51,8 @@ func (tx *Tx) standing(m *ralph.Machine) error {
 	return err
 }
 
-// Drain lets the runs of a machine end when their sessions have, and no further one begin there; with undo one may
-// again.
+// Drain makes the runs of a machine end after their sessions, and begins no further session there. With undo, sessions
+// may begin again.
 func (tx *Tx) Drain(name, by string, undo bool) error {
 	if _, err := tx.Machine(name); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (tx *Tx) RemoveMachine(name string) error {
 	return err
 }
 
-// stillThere is why a machine is not removed.
+// stillThere returns the error for a machine that cannot be removed because a run works there.
 func stillThere(m ralph.Machine) error {
 	until := ""
 	if !m.LeaseUntil.IsZero() {

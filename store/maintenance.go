@@ -107,14 +107,14 @@ func allReadable(tx *Tx) error {
 // ErrNoBackup says that a file is not a copy of a queue.
 var ErrNoBackup = errors.New("this is no backup")
 
-// A Restored database is a copy in the place of another one.
+// A Restored describes the effect of [Restore].
 type Restored struct {
 	Kept  string // the file of the replaced one; "" if there was none
-	Lacks int64  // how many of the changes of the replaced one the copy does not have; 0 if that is not known
+	Lacks int64  // changes of the replaced one that the copy lacks; 0 if unknown
 }
 
-// Restore replaces the database file at path by a copy, with the log beside that if there is one. It
-// checks the copy first. The caller makes sure that nobody uses the database.
+// Restore replaces the database file at path by a copy, with the log beside the copy, if any. It checks the copy first.
+// The caller makes sure that nobody uses the database.
 func Restore(ctx context.Context, backup, path, stamp string) (r Restored, err error) {
 	info, err := os.Stat(backup)
 	if err != nil {
@@ -137,7 +137,7 @@ func Restore(ctx context.Context, backup, path, stamp string) (r Restored, err e
 	if err := tryOut(ctx, trial); err != nil {
 		return r, fmt.Errorf("the backup cannot be used: %s: %w; nothing was changed", backup, err)
 	}
-	// Both marks may be missing: then nothing is said.
+	// Without both marks, Lacks stays 0.
 	if before, err := ReadMark(path); err == nil {
 		if now, err := ReadMark(trial); err == nil && now.Database == before.Database {
 			r.Lacks = max(0, before.Commits-now.Commits)
@@ -189,8 +189,8 @@ func tryOut(ctx context.Context, path string) (err error) {
 	return errors.Join(err, db.Close())
 }
 
-// Sound returns an error unless [Restore] would take a copy that [DB.Backup] made. It changes nothing, so that of a
-// copy by a former version of ralph it does not read the values.
+// Sound returns an error if [Restore] would refuse a copy that [DB.Backup] made. It changes nothing. So it does not
+// read the values of a copy by an older ralph, which would need a migration first.
 func Sound(ctx context.Context, path string) error {
 	pool, err := openCopy(path)
 	if err != nil {

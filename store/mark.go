@@ -16,25 +16,25 @@ import (
 	"github.com/google/uuid"
 )
 
-// SQLite takes the end of a damaged write-ahead log for the end of the commits, and creates a new database where there
-// is none. So a mark beside the database identifies it and counts its commits. A mark is written after each commit and
-// not synchronized: after a power cut it may be behind the database, and is never ahead of it.
+// SQLite treats the end of a damaged write-ahead log as the end of the commits, and creates a new database if there is
+// none. So a mark beside the database identifies it and counts its commits. A mark is written after each commit and not
+// synchronized: after a power cut it may be behind the database, and is never ahead of it.
 
 // A Mark identifies a database from outside of it.
 type Mark struct {
-	Database string    // which one it is
-	Commits  int64     // how many transactions it had
+	Database string    // its name
+	Commits  int64     // number of its transactions
 	Size     int64     // of its file in bytes when the last process closed it; 0 while it is in use
-	Modified time.Time // the same of its modification time
+	Modified time.Time // its modification time then
 }
 
 // MarkFile returns the name of the mark of a database.
 func MarkFile(path string) string { return path + ".mark" }
 
-// errMark says that a mark is not as it was written.
+// errMark says that a mark is unreadable.
 var errMark = errors.New("the mark of the database is not as ralph wrote it")
 
-// markSize is the length of a mark in bytes: a shorter text than before leaves nothing of that one.
+// markSize is the fixed length of a mark in bytes, so that each mark overwrites all of the last one.
 const markSize = 160
 
 func (m Mark) text() []byte {
@@ -83,20 +83,20 @@ func ReadMark(path string) (m Mark, err error) {
 type Found struct {
 	Size    int64  // of the database in bytes; -1 if there is none
 	Mark    Mark   // zero if there is none that can be read
-	MarkErr error  // why; nil if it was read
+	MarkErr error  // why the mark was not read; nil if it was
 	Damage  string // damage of the database itself; "" for none seen
 	Tables  bool   // it has ralph's tables
-	Name    string // which database it is; "" if it does not say
-	Commits int64  // how far it has got
+	Name    string // its name; "" if it has none
+	Commits int64  // number of its transactions
 	Tasks   bool   // it has tasks
-	Had     bool   // it has none, and events tell of some
+	Had     bool   // it has no tasks, although its events mention some
 }
 
 // enterWait limits how long to wait for another process that is opening or closing the database.
 const enterWait = 30 * time.Second
 
-// enter takes part in the use of a database; alone means that nobody else does, and nobody can begin
-// to before [bearing.share].
+// enter registers this process as a user of the database. alone means that no other process has it open; none can open
+// it before [bearing.share].
 func enter(ctx context.Context, path string, create bool) (b *bearing, alone bool, err error) {
 	b = &bearing{path: path}
 	flags := os.O_RDWR
@@ -115,7 +115,7 @@ func enter(ctx context.Context, path string, create bool) (b *bearing, alone boo
 	}
 	b.lock = flock.New(name, flock.SetFlag(os.O_RDONLY))
 	if alone, err = b.lock.TryLock(); err != nil || alone {
-		return b, alone, nil // where there are no locks, each is alone
+		return b, alone, nil // without locks, each process counts as alone
 	}
 	ctx, cancel := context.WithTimeout(ctx, enterWait)
 	defer cancel()
@@ -125,7 +125,7 @@ func enter(ctx context.Context, path string, create bool) (b *bearing, alone boo
 	return b, false, err
 }
 
-// immutable reports whether a database is closed in a folder that cannot be written.
+// immutable reports whether a database is closed and its folder is read-only.
 func immutable(path string) bool {
 	f, err := os.OpenFile(MarkFile(path), os.O_RDWR, 0)
 	if err == nil {
@@ -143,12 +143,11 @@ func exists(path string) bool {
 func (b *bearing) share() {
 	if b.lock != nil {
 		_ = b.lock.Unlock()
-		_, _ = b.lock.TryRLock() // without it, the database may be taken for unused, and is examined
+		_, _ = b.lock.TryRLock() // without the lock, another process may find the database unused, and examine it
 	}
 }
 
-// isLast reports whether nobody else has the database open; nobody can open it then before
-// [bearing.leave].
+// isLast reports whether no other process has the database open. Then none can open it before [bearing.leave].
 func (b *bearing) isLast() bool {
 	if b.lock == nil {
 		return false
@@ -193,8 +192,8 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// inspect reads the files at the place of the database. It reads all of it if alone and if the last process did not
-// close it: a copy may have replaced it, or a process was killed.
+// inspect reads the files of the database. If alone, and if the last process did not close it, it reads all of it: a
+// copy may have replaced it, or a process was killed.
 func (db *DB) inspect(ctx context.Context, alone bool) (f Found, err error) {
 	f.Size = -1
 	f.Mark, f.MarkErr = ReadMark(db.path) // before the database, which may only grow
@@ -254,7 +253,7 @@ func (db *DB) inside(ctx context.Context, f *Found) (err error) {
 	return err
 }
 
-// bear begins to count, and sets the mark to the database's own count.
+// bear begins to count transactions, and sets the mark to the database's own count.
 func (db *DB) bear(ctx context.Context, mustExist bool) error {
 	const count = `SELECT database, commits FROM progress`
 	var m Mark
@@ -280,12 +279,11 @@ func (db *DB) bear(ctx context.Context, mustExist bool) error {
 	return db.bearing.keep()
 }
 
-// count counts a transaction that has changed anything, and returns how many there were with it; 0 if
-// it has changed nothing.
+// count adds a transaction to the database's count, and returns the new count; 0 if the transaction changed nothing.
 func (db *DB) count(ctx context.Context, tx *sql.Tx) (commits int64, err error) {
 	var changes int64
 	if db.bearing == nil || db.bearing.name == "" {
-		return 0, nil // it is a server's, or is being created
+		return 0, nil // a server, or a file that is being created
 	}
 	if err := tx.QueryRowContext(ctx, db.dialect.changes).Scan(&changes); err != nil {
 		return 0, err
@@ -298,11 +296,11 @@ func (db *DB) count(ctx context.Context, tx *sql.Tx) (commits int64, err error) 
 	return commits, err
 }
 
-// stamp notes how the last process leaves the database.
+// stamp records the size and time of the file in the mark, when the last process closes it.
 func (db *DB) stamp() error {
 	m, err := ReadMark(db.path)
 	if err != nil {
-		return nil //nolint:nilerr // then all of it is read when it is opened
+		return nil //nolint:nilerr // then the next process reads all of it
 	}
 	info, err := os.Stat(db.path)
 	if err != nil || exists(db.path+"-wal") {

@@ -31,13 +31,12 @@ type Moved struct {
 }
 
 const (
-	rowsAtOnce  = 100     // that one statement adds, at most
-	bytesAtOnce = 4 << 20 // of texts, after which it adds no more rows
+	rowsAtOnce  = 100     // most rows of one INSERT
+	bytesAtOnce = 4 << 20 // bytes of text after which an INSERT gets no more rows
 )
 
 // Move copies a database into an empty one, of the same kind or not, and compares the counts and digests of all tables
-// before it commits. Nobody may work on the one that is copied: the error wraps [ralph.ErrConflict] if somebody does,
-// or if the other one is not empty.
+// before it commits. The error wraps [ralph.ErrConflict] if a run or session works on from, or if to is not empty.
 func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 	done := false
 	err = from.Tx(ctx, func(src *Tx) error {
@@ -63,7 +62,7 @@ func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 				moved, err = copyTables(src, dst, tables)
 			}
 			if err == nil {
-				err = src.takeTime() // it still has its lock: nobody has changed anything meanwhile
+				err = src.takeTime() // the lock is still held: nothing has changed meanwhile
 			}
 			return err
 		})
@@ -74,12 +73,12 @@ func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 		err = nil // a read-only transaction may end in any way
 	}
 	if done && to.Shared() {
-		_, _ = to.write.ExecContext(ctx, "ANALYZE") // else the server plans for empty tables until it looks by itself
+		_, _ = to.write.ExecContext(ctx, "ANALYZE") // else the server plans for empty tables until it runs it by itself
 	}
 	return moved, err
 }
 
-// takeTime has a server wait for a transaction while the other database works.
+// takeTime lets a server's transaction idle for long, while the other database works.
 func (tx *Tx) takeTime() error {
 	if tx.db.dialect.patient == "" {
 		return nil
@@ -123,8 +122,8 @@ func (tx *Tx) atRest() error {
 	return err
 }
 
-// tablesOf lists the tables to copy: those of both databases, since others may have created some there. Referenced
-// tables come first. Tables about this very database, its count and its live runs, stay.
+// tablesOf lists the tables that both databases have, referenced tables first: other programs may have created more. It
+// leaves out the tables about the database itself, its count and its live runs.
 func tablesOf(src, dst *Tx) (list []copied, err error) {
 	from, err := values[string](src, src.db.dialect.tables)
 	if err != nil {
@@ -257,7 +256,7 @@ func (tx *Tx) eachRow(t copied, f func(row []any) error) (err error) {
 	return rows.Err()
 }
 
-// A digest is that of the rows of a table.
+// A digest sums up the rows of a table.
 type digest struct {
 	sum  hash.Hash
 	rows int64
@@ -297,7 +296,7 @@ func (d *digest) summary(t copied) Moved {
 	return m
 }
 
-// copyIDs has a database go on after the ids that the other one has given last, so that none is given twice.
+// copyIDs makes dst assign ids after the last ones of src, so that no id is used twice.
 func copyIDs(src, dst *Tx) error {
 	list, err := src.lastIDs()
 	for table, last := range list {
@@ -308,7 +307,7 @@ func copyIDs(src, dst *Tx) error {
 	return err
 }
 
-// lastIDs returns the id that was given last in each table that has given any.
+// lastIDs returns the last assigned id of each table that has assigned any.
 func (tx *Tx) lastIDs() (map[string]int64, error) {
 	type last struct {
 		table string

@@ -19,7 +19,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// openPostgres opens the database of a URL, as [Open] does that of a file.
+// openPostgres is [Open] for a URL.
 func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
 	config, err := readURL(name)
 	if err != nil {
@@ -30,8 +30,8 @@ func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
 		"lock_timeout": ms(patience), "statement_timeout": ms(busyTimeout), "idle_in_transaction_session_timeout": ms(pgIdle),
 		"application_name": "ralph on " + machine.Name(),
 	})
-	// One connection writes: those of a machine that is frozen while they wait would get the lock one after the other,
-	// and hold up all others for as long each.
+	// One connection writes. If several waited for the lock on a machine that is frozen, each would get it in turn, and
+	// hold up all other machines for as long.
 	write, read := openPool(config, 1), openPool(config, pgConns)
 	db := &DB{
 		path: Masked(name), url: name, dialect: postgres, now: opts.Now, clock: opts.Now == nil, told: opts.Statement,
@@ -50,7 +50,7 @@ func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
 	return db, nil
 }
 
-// preparePostgres brings the database to the current schema; one process at a time does.
+// preparePostgres migrates the database, one process at a time.
 func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
 	pending, err := migrations.Pending(ctx, db.write, db.dialect.name)
 	if err == nil && len(pending) > 0 && mustExist {
@@ -77,7 +77,7 @@ func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
 	return errors.Join(err, conn.Close())
 }
 
-// Options of Open; the zero value is right for everything but tests.
+// Options are the options of [Open]; the zero value is right for everything but tests.
 type Options struct {
 	// Now is the clock; nil is that of the database's machine.
 	Now func() time.Time
@@ -103,7 +103,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	existing := "&mode=rw" // one that is removed after the look at it is not made anew
+	existing := "&mode=rw" // a file that is removed after the check is not created again
 	if _, err := os.Stat(path); err != nil {
 		existing = ""
 		if opts.MustExist || !errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	return db, nil
 }
 
-// open looks at the database, brings it to the current schema, and begins to mark how far it gets.
+// open examines the database, migrates it, and begins to count its transactions in the mark.
 func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	wrap := func(err error) error {
 		if err == nil {
@@ -199,9 +199,8 @@ func (db *DB) Merge(ctx context.Context) error {
 	return db.dialect.explain(err)
 }
 
-// OpenEmpty opens an empty temporary database, for callers that read where there is none. Close
-// removes it. If refuse is not nil, every transaction that may write fails with it instead of
-// committing.
+// OpenEmpty opens an empty temporary database, for reading where there is no other. Close removes it. If refuse is not
+// nil, every transaction that may write fails with it instead of committing.
 func OpenEmpty(ctx context.Context, refuse error) (*DB, error) {
 	dir, err := os.MkdirTemp("", "ralph-empty-*")
 	if err != nil {

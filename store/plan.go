@@ -71,8 +71,7 @@ func (tx *Tx) StatesForPlan(feature string) (map[int64]string, error) {
 	return states, nil
 }
 
-// WaitsByTask returns a plan's changes and cancellations of a feature's tasks that no person has decided on, in lines,
-// by task.
+// WaitsByTask describes the undecided changes and cancellations of a feature's tasks, in lines by task.
 func (tx *Tx) WaitsByTask(feature string) (map[int64][]string, error) {
 	lines := map[int64][]string{}
 	f, err := tx.Feature(feature)
@@ -152,7 +151,7 @@ func revision(t ralph.PlannedTask) (p ralph.Patch) {
 	return p
 }
 
-// unlessNotFound is nil for an error that something is not there.
+// unlessNotFound returns err, or nil if it wraps [ralph.ErrNotFound].
 func unlessNotFound(err error) error {
 	if errors.Is(err, ralph.ErrNotFound) {
 		return nil

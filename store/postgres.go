@@ -49,8 +49,8 @@ func Masked(name string) string {
 	return u.String()
 }
 
-// readURL reads the URL of a database. An error names no part of it: where the driver sees its parts elsewhere than
-// [Masked] does, they may be those of a password.
+// readURL reads the URL of a database. Its errors quote no part of the URL: the driver may split it differently than
+// [Masked], so that the part belongs to the password.
 func readURL(name string) (*pgx.ConnConfig, error) {
 	unclear := errors.New("its URL cannot be read: in a password, write each character but letters and digits as " +
 		"% and two " +
@@ -72,11 +72,11 @@ func readURL(name string) (*pgx.ConnConfig, error) {
 
 const (
 	pgClock = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint` // in milliseconds
-	pgConns = 16                                                       // that read
-	// pgIdle is how long a transaction may stand still on the server: it has the lock, and its machine may be frozen. One
-	// that was only slow is tried again.
+	pgConns = 16                                                       // connections that read
+	// pgIdle is how long the server lets a transaction idle: it has the lock, and its machine may be frozen. A
+	// transaction that was only slow is retried.
 	pgIdle = 3 * time.Second
-	// pgRetry is how long to try again with a server that cannot be reached, as while it starts anew.
+	// pgRetry is how long to retry if the server is unreachable, such as during a restart.
 	pgRetry = 20 * time.Second
 )
 
@@ -102,11 +102,11 @@ var postgres = dialect{
 		WHERE schemaname = current_schema() AND last_value IS NOT NULL`,
 	setID: func(tx *Tx, table string, last int64) error {
 		_, err := value[int64](tx, `SELECT setval(pg_get_serial_sequence($1, 'id'), greatest($2, 1), $2 > 0)`, table, last)
-		return err // it was waited for, as it counts even if the transaction is taken back
+		return err // the query has to run, as setval holds even after a rollback
 	},
 }
 
-// beginPostgres takes the lock, and then the server's time and its id of the transaction.
+// beginPostgres takes the lock, and then reads the server's time and transaction id.
 func beginPostgres(tx *Tx) error {
 	var ms int64
 	if err := tx.Tx.QueryRowContext(tx.ctx, `SELECT `+pgClock+`, pg_current_xact_id()::text FROM (
@@ -114,7 +114,7 @@ func beginPostgres(tx *Tx) error {
 	).Scan(&ms, &tx.id); err != nil {
 		return err
 	}
-	if tx.db.clock { // one for all machines
+	if tx.db.clock { // one clock for all machines
 		now := time.UnixMilli(ms)
 		tx.now = ralph.At(now)
 		tx.db.toldTime(now)
@@ -122,7 +122,7 @@ func beginPostgres(tx *Tx) error {
 	return nil
 }
 
-// openPool opens the connections to a server, at most so many.
+// openPool opens a pool of at most that many connections to a server.
 func openPool(config *pgx.ConnConfig, most int) *sql.DB {
 	pool := stdlib.OpenDB(*config)
 	pool.SetMaxOpenConns(most)
@@ -174,7 +174,7 @@ func (db *DB) readBack(ctx context.Context, id string, why error) (stored bool, 
 	for {
 		var status sql.NullString
 		err := db.read.QueryRowContext(limited, `SELECT pg_xact_status($1::text::xid8)`, id).Scan(&status)
-		switch { // else it goes on, or the server has forgotten it
+		switch { // else the transaction goes on, or the server has forgotten it
 		case err == nil && status.String == "committed":
 			return true, nil
 		case err == nil && status.String == "aborted":
@@ -198,7 +198,7 @@ type serverError struct {
 func (e *serverError) Error() string { return e.says }
 func (e *serverError) Unwrap() error { return e.err }
 
-// explainPostgres explains common errors of the server, with the remedy.
+// explainPostgres adds the remedy to common errors of the server.
 func explainPostgres(err error) error {
 	if errors.As(err, new(*serverError)) {
 		return err

@@ -23,7 +23,7 @@ func (tx *Tx) FirstCommits() ([]string, error) {
 	return strings.Fields(text), err
 }
 
-// SetFirstCommits records them.
+// SetFirstCommits sets the commits that [Tx.FirstCommits] returns.
 func (tx *Tx) SetFirstCommits(ids []string) error {
 	return tx.do(`INSERT INTO project (id, root, first_commits) VALUES (1, '', $1)
 		ON CONFLICT (id) DO UPDATE SET first_commits = excluded.first_commits`, strings.Join(ids, " "))

@@ -57,8 +57,8 @@ func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
 	return append(blocking, others...), err
 }
 
-// Discussion lists the comments on a task, oldest first, without answers: the latest that a prompt has room for,
-// all that a person wrote or decided since a moment, and of the signals the flags and blockers decided on since then.
+// Discussion lists the comments on a task for its prompt, oldest first, without answers to questions: the latest
+// [promptRows], all that a person wrote or decided since a time, and flags and blockers that were decided since then.
 func (tx *Tx) Discussion(task int64, since ralph.Time) ([]ralph.Comment, error) {
 	return commentRows.all(tx, `LEFT JOIN task_comments p ON p.id = c.parent_id
 		WHERE c.task_id = $1 AND coalesce(p.signal_verb, '') <> 'ask' AND (c.released_by <> 'prompt' OR c.resolved_by <> '')

@@ -111,7 +111,7 @@ func values[T any](tx *Tx, query string, args ...any) ([]T, error) {
 	return all(tx, func(row scanner) (v T, err error) { return v, row.Scan(&v) }, query, args...)
 }
 
-// counts reads a query's rows of a key and its count.
+// counts reads rows of two columns, a key and its count.
 func counts[K comparable](tx *Tx, query string, args ...any) (map[K]int, error) {
 	m := map[K]int{}
 	_, err := all(tx, func(row scanner) (none struct{}, err error) {

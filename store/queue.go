@@ -94,9 +94,9 @@ func (tx *Tx) editedByPeople(task int64) error {
 	return tx.do(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, task)
 }
 
-// Retry puts a task that failed or was called off back into the queue with every counter at zero. A task that waits
-// after lost sessions is tried again at once. The error wraps [ralph.ErrConflict] for any other task; one that is
-// completed is done once more by [Tx.RetryCompleted].
+// Retry puts a failed, cancelled or rejected task back into the queue, with all counters at zero. A task that waits
+// after lost sessions is tried again at once. For any other task the error wraps [ralph.ErrConflict];
+// [Tx.RetryCompleted] also takes completed ones.
 func (tx *Tx) Retry(id int64, reason string) error {
 	t, err := tx.Task(id)
 	if err != nil {
@@ -108,7 +108,7 @@ func (tx *Tx) Retry(id int64, reason string) error {
 	return tx.retry(t, reason)
 }
 
-// RetryCompleted is [Tx.Retry], and takes a completed task as well. Its merged changes stay.
+// RetryCompleted is [Tx.Retry] for completed tasks too. Their merged changes stay.
 func (tx *Tx) RetryCompleted(id int64, reason string) error {
 	t, err := tx.Task(id)
 	if err != nil {
@@ -131,7 +131,7 @@ func (tx *Tx) retry(t ralph.Task, reason string) error {
 	return tx.startOver(id, reason)
 }
 
-// startOver begins every counter of a task again.
+// startOver resets all counters of a task.
 func (tx *Tx) startOver(id int64, reason string) error {
 	if err := tx.set("tasks", id, cells{
 		"stuck_count": 0, "verify_failures": 0, "attempts": 0, "prompt_too_long": 0, "lost_count": 0, "times_sent_back": 0,

@@ -8,7 +8,7 @@ import (
 	"ralph/signals"
 )
 
-// StartReview opens a session that reviews another one's change. Its task is the task of that session.
+// StartReview opens a session that reviews the change of session of, on the same task.
 func (tx *Tx) StartReview(s Start, of ralph.Session) (ralph.Session, error) {
 	if err := tx.CheckSession(of.TaskID, of.ID); err != nil {
 		return ralph.Session{}, err
@@ -66,7 +66,7 @@ func (tx *Tx) EndReview(s ralph.Session, r ralph.Review) error {
 	})
 }
 
-// remark is a reviewer's remark as a flag of the task.
+// remark turns a reviewer's remark into a flag of the task.
 func remark(o ralph.Objection) signals.Flag {
 	what := o.At() + ": " + o.What
 	if o.Why != "" {
@@ -75,7 +75,7 @@ func remark(o ralph.Objection) signals.Flag {
 	return signals.Flag{What: what, Severity: "warning", Category: "bug"}
 }
 
-// NoteReviewed records that no review of a session's change is going on.
+// NoteReviewed records that no review of a session's change is in progress.
 func (tx *Tx) NoteReviewed(session string) error {
 	return tx.set("sessions", session, cells{"checking": "", "checking_since": ""})
 }

@@ -101,7 +101,7 @@ func (tx *Tx) LastRunHere() (r ralph.Run, ok bool, err error) {
 	return runRows.first(tx, `WHERE r.machine = $1 ORDER BY r.id DESC`, machine.Name())
 }
 
-// ends read of a run when it worked and how it ended alone: no sum over its sessions.
+// ends reads only when a run worked and how it ended, without sums over its sessions.
 var ends = reads("runs r", func(r *ralph.Run) []field {
 	return []field{
 		{"r.id", &r.ID},
@@ -153,7 +153,7 @@ func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error
 	if err != nil || state != "waiting" && state != "paused" && state != "ending" {
 		return err
 	}
-	// A run also waits for its daily window, which is no news; an agent's unavailability is.
+	// Waiting for a daily window is no news; waiting for an agent is.
 	resting, err := tx.Resting()
 	if err != nil {
 		return err
@@ -180,12 +180,12 @@ type Spending struct {
 	Unpriced              float64 // part in USD for tokens without a known price
 }
 
-// Since says from when on spending counts: towards the run's limits (the zero Time is its beginning), those of the
-// day and those of the month.
+// Since has the times from which spending counts: towards the run's limits (zero means its beginning), the day's and
+// the month's.
 type Since struct{ Run, Day, Month time.Time }
 
-// Spending reads a run's spending. Tokens whose price is unknown are worth so much per million: input, output, read
-// from a cache and written to it.
+// Spending reads a run's spending. worth has the USD per million tokens whose price is unknown: input, output, read
+// from a cache, written to it.
 func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, err error) {
 	// Undecided sessions are left out: their reservation is unknown. The inner queries use indexes alone.
 	err = tx.row(`
@@ -234,8 +234,8 @@ func (tx *Tx) NoteVerifying(id int64, command, why string) error {
 	return tx.record(ralph.Event{RunID: id}, ralph.SlowCheck{Command: command})
 }
 
-// Control sends a request to the active run, one of the ralph.Control… constants; to go on, one that
-// has decided to end is asked not to. The error wraps [ralph.ErrConflict] if no run is active.
+// Control sends a request to the active run, one of the ralph.Control… constants. A request to go on also asks a run
+// that is ending not to end. The error wraps [ralph.ErrConflict] if no run is active.
 func (tx *Tx) Control(control string) error {
 	n, err := tx.exec(`UPDATE runs SET control = CASE WHEN $1 = '' AND state = 'ending' THEN 'go_on' ELSE $1 END
 		WHERE ended_at = ''`, control)
@@ -245,7 +245,7 @@ func (tx *Tx) Control(control string) error {
 	return err
 }
 
-// GoesOn clears the request not to end of a run, and reports whether there was one.
+// GoesOn clears the request to a run not to end, and reports whether there was one.
 func (tx *Tx) GoesOn(id int64) (bool, error) {
 	n, err := tx.exec(`UPDATE runs SET control = '' WHERE id = $1 AND control = 'go_on'`, id)
 	return n > 0, err
@@ -264,8 +264,8 @@ func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 	if err != nil {
 		return err
 	}
-	if t, ok := runTrouble(exitStatus, reason); ok && id == last { // a later run took up the work
-		if err := tx.putTrouble(t); err != nil { // RunEnded tells of it
+	if t, ok := runTrouble(exitStatus, reason); ok && id == last { // otherwise a later run has taken up the work
+		if err := tx.putTrouble(t); err != nil { // without an event, as RunEnded follows
 			return err
 		}
 	}
@@ -323,7 +323,7 @@ func (tx *Tx) Resting() ([]AgentState, error) {
 	return slices.DeleteFunc(list, func(a AgentState) bool { return !a.WaitUntil.After(tx.Now().Time) }), err
 }
 
-// SetAgentState stores an agent's state. One without failures no longer counts.
+// SetAgentState stores an agent's state.
 func (tx *Tx) SetAgentState(a AgentState) error {
 	return tx.put("agent_states", "agent", cells{
 		"agent": a.Agent, "wait_until": a.WaitUntil, "reason": a.Reason, "ending": a.Ending, "failures": a.Failures,
@@ -370,7 +370,7 @@ func (tx *Tx) alive(process string, until ralph.Time) bool {
 	case machine.Gone:
 		return false
 	case machine.Lives:
-		if !tx.db.Shared() { // else it may be frozen, and others wait
+		if !tx.db.Shared() { // else the process may be frozen while others wait
 			return true
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"ralph"
 )
 
-// Hit is something in which a text was found.
+// A Hit is a place where a text was found.
 type Hit struct {
 	Kind    string // task, comment, learning, session, commit or file
 	TaskID  int64  // 0 for a learning
@@ -18,7 +18,8 @@ type Hit struct {
 	At      ralph.Time
 }
 
-// searches find a text by kind. Each has the columns of [Hit] in their order; before stands before the text.
+// searches has a query for each kind, with the columns of [Hit] in order. before is "%" to match within a text, "" to
+// match only its beginning.
 var searches = []struct{ kind, before, query string }{
 	{"task", "%", `SELECT t.id, 0, '', '', t.title, t.updated FROM tasks t
 		WHERE lower(t.title) LIKE $1 ESCAPE '\' OR lower(t.description) LIKE $1 ESCAPE '\'

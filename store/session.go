@@ -139,8 +139,7 @@ func outline(s *ralph.Session) []field {
 	}
 }
 
-// Outlines are the sessions of a filter, oldest first, with their tasks, times, cost, changes and decisions, and
-// nothing else.
+// Outlines lists the sessions of a filter, oldest first, with only their tasks, times, cost, changes and decisions.
 func (tx *Tx) Outlines(f SessionFilter) ([]ralph.Session, error) {
 	by := f.matching()
 	return outlines.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
@@ -161,13 +160,13 @@ var results = reads("sessions s", func(s *ralph.Session) []field {
 	)
 })
 
-// Results are as [Tx.Outlines], with the agents, their numbers, the verification and the notes.
+// Results is [Tx.Outlines] with the agents, their numbers, the verification and the notes.
 func (tx *Tx) Results(f SessionFilter) ([]ralph.Session, error) {
 	by := f.matching()
 	return results.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
 }
 
-// histories read of a session its states alone.
+// histories reads only a session's states.
 var histories = reads("sessions s", func(s *ralph.Session) []field {
 	return []field{
 		{"s.current_state", &s.State},
@@ -176,7 +175,7 @@ var histories = reads("sessions s", func(s *ralph.Session) []field {
 	}
 })
 
-// Histories are the latest sessions, newest first, with their states and outcome and nothing else.
+// Histories lists the latest sessions, newest first, with only their states and outcomes.
 func (tx *Tx) Histories(limit int) ([]ralph.Session, error) {
 	return histories.all(tx, `ORDER BY s.started_at DESC, s.id LIMIT $1`, limit)
 }
@@ -193,7 +192,7 @@ var briefTasks = reads("tasks t LEFT JOIN features f ON f.id = t.feature_id", fu
 	)
 })
 
-// TasksOf are the tasks of the sessions of a filter, with their title, feature, status and attempts, and nothing else.
+// TasksOf returns the tasks of a filter's sessions by id, with only their title, feature, status and attempts.
 func (tx *Tx) TasksOf(f SessionFilter) (map[int64]ralph.Task, error) {
 	by := f.matching()
 	list, err := briefTasks.all(tx, `
@@ -210,7 +209,7 @@ func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
 	return sessionRows.all(tx, `WHERE s.completed_at = '' AND s.role IN ('work', 'plan') ORDER BY s.started_at`)
 }
 
-// LastCompleted is the session that completed a task last; ok is false if none has.
+// LastCompleted returns the session that last completed a task; ok is false if there is none.
 func (tx *Tx) LastCompleted() (s ralph.Session, ok bool, err error) {
 	return sessionRows.first(tx, `WHERE s.accepted = 1 AND s.completed_at <> ''
 		AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.task_id AND t.status = 'completed') ORDER BY s.completed_at DESC`)
@@ -265,7 +264,7 @@ func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 		ORDER BY s.started_at`, tx.Now())
 }
 
-// NextLapse returns when the next worker's claim expires, or the lease of another run than the given one; the zero
+// NextLapse returns the next time at which a worker's claim, or the lease of a run other than run, expires; the zero
 // Time if there is none.
 func (tx *Tx) NextLapse(run int64) (ralph.Time, error) {
 	return value[ralph.Time](tx, `
@@ -304,8 +303,8 @@ type Start struct {
 
 	Dir    string        // the root of the work tree in which it works
 	Number int           // of the run, from 1; 0 for sessions outside of the loop
-	Of     int           // how many the run has
-	Worker string        // that claims the task; "" for the loop
+	Of     int           // sessions of the run at once
+	Worker string        // name of the worker that claims the task; "" for the loop
 	Lease  time.Duration // how long the claim lasts without renewal; 0: until it is released
 	Origin string        // [ralph.FromHuman], or "" for [ralph.FromLoop]
 	Branch string        // of a person's work tree
@@ -496,10 +495,10 @@ func (tx *Tx) Halted(session string) (by string, err error) {
 type Wish struct {
 	Request  string // to stop it: that of [Tx.RequestStop], "halt" for that of [Tx.Halt], or that of its run
 	Asks     bool   // somebody is asked whether it may use a tool
-	Comments bool   // there are [Tx.Undelivered] ones
+	Comments bool   // there are comments of [Tx.Undelivered]
 }
 
-// Wish returns people's requests to a session, in one statement, since it is asked after each change.
+// Wish returns people's requests to a session. It uses one statement, because it is called after each change.
 func (tx *Tx) Wish(session string) (w Wish, err error) {
 	return w, tx.row(`
 		SELECT CASE WHEN s.stop_request <> '' THEN s.stop_request WHEN s.halted_by <> '' THEN 'halt'
@@ -533,8 +532,8 @@ func (tx *Tx) RecordAttempt(s ralph.Session, command string) error {
 	return tx.record(during(s), ralph.CommandRefused{Command: command})
 }
 
-// RecordStranger records that another program of the session than its agent tried to use ralph's tools, with its first
-// request.
+// RecordStranger records that a program of the session, other than its agent, tried to use ralph's tools, with its
+// first request.
 func (tx *Tx) RecordStranger(s ralph.Session, asked string) error {
 	if _, err := tx.exec(`UPDATE sessions SET strangers = strangers + 1 WHERE id = $1`, s.ID); err != nil {
 		return err
@@ -542,7 +541,7 @@ func (tx *Tx) RecordStranger(s ralph.Session, asked string) error {
 	return tx.record(during(s), ralph.StrangerRefused{Asked: asked})
 }
 
-// Strangers returns [ralph.Session].Strangers as it is now.
+// Strangers returns the current value of [ralph.Session].Strangers.
 func (tx *Tx) Strangers(session string) (int, error) {
 	return value[int](tx, `SELECT strangers FROM sessions WHERE id = $1`, session)
 }

@@ -16,16 +16,16 @@ type (
 	SessionCompletedError struct{ ID string }
 )
 
-// Error is the text that agents are told.
+// Error returns the text for agents.
 func (e *SessionUnknownError) Error() string { return "Session " + e.ID + " not found" }
 
-// Unwrap is [ralph.ErrNotFound].
+// Unwrap returns [ralph.ErrNotFound].
 func (e *SessionUnknownError) Unwrap() error { return ralph.ErrNotFound }
 
-// Error is the text that agents are told.
+// Error returns the text for agents.
 func (e *SessionCompletedError) Error() string { return "Session " + e.ID + " is already completed" }
 
-// Unwrap is [ralph.ErrConflict].
+// Unwrap returns [ralph.ErrConflict].
 func (e *SessionCompletedError) Unwrap() error { return ralph.ErrConflict }
 
 // ReportState moves a session to the phase that its agent reports, and returns the previous one.

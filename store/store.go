@@ -30,16 +30,16 @@ import (
 
 // A DB is an open database. It may be used by several goroutines at once.
 type DB struct {
-	// Hindered is called when changes begin to fail because the disk is full, or when one has waited for
-	// [stall], and with nil once they are stored again; nil tells nobody. It is set before work begins.
+	// Hindered, if not nil, is called with the error when changes begin to fail because the disk is full, or when one
+	// has waited for [stall], and with nil once they are stored again. It is set before work begins.
 	Hindered func(error)
-	// NoRoom says that the disk of the queue is full, in a line, or "". It is asked when the inbox is read, since a full
-	// disk stores no trouble; nil is never full. It is set before work begins.
+	// NoRoom, if not nil, returns a line if the queue's disk is full, else "". The inbox asks it, since a full disk
+	// stores no trouble. It is set before work begins.
 	NoRoom func() string
 
 	path    string  // or its URL, masked
 	url     string  // "" for a file
-	clock   bool    // that of the server is used
+	clock   bool    // the server's clock is used
 	write   *sql.DB // one connection; its transactions take the write lock when they begin
 	read    *sql.DB // read-only connections
 	dialect dialect
@@ -57,7 +57,7 @@ type DB struct {
 	ahead   atomic.Int64          // how far the clock of the server was ahead of ours, in nanoseconds
 }
 
-// Now is the time for all users of the database: the server's clock overrides the machine's.
+// Now returns the time for all users of the database: the server's, if there is one, instead of the machine's.
 func (db *DB) Now() time.Time {
 	if !db.clock {
 		return time.Now()
@@ -65,10 +65,10 @@ func (db *DB) Now() time.Time {
 	return time.Now().Round(0).Add(time.Duration(db.ahead.Load()))
 }
 
-// toldTime notes the server's time.
+// toldTime records the server's time.
 func (db *DB) toldTime(now time.Time) { db.ahead.Store(int64(now.Sub(time.Now().Round(0)))) }
 
-// Path is the database's file, or its URL without secrets.
+// Path returns the database's file, or its URL without secrets.
 func (db *DB) Path() string { return db.path }
 
 // A Tx is one transaction; all that it writes has the same time. It holds its context because it
@@ -79,12 +79,12 @@ type Tx struct {
 	told  func(query string)
 	db    *DB
 	now   ralph.Time
-	id    string // by which a server knows it after its end; "" in a file
-	asked bool   // a statement was told
+	id    string // the server's id of the transaction; "" in a file
+	asked bool   // a statement was reported to [Options.Statement]
 	wrote bool
 }
 
-// Now is the time of the transaction.
+// Now returns the time of the transaction.
 func (tx *Tx) Now() ralph.Time { return tx.now }
 
 // tell reports a statement to [Options.Statement].
@@ -135,8 +135,8 @@ func (tx *Tx) exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// row runs a query that returns at most one row. Where there is none, scanning it gives an error
-// that wraps [sql.ErrNoRows], in words for people: not every caller expects it.
+// row runs a query that returns at most one row. If there is none, Scan returns an error that wraps [sql.ErrNoRows] in
+// words for people, since not every caller expects it.
 func (tx *Tx) row(query string, args ...any) scanner {
 	return oneRow{tx.QueryRowContext(tx.ctx, query, args...), query}
 }
@@ -189,14 +189,14 @@ type watcher struct {
 	listener
 }
 
-// A dialect has everything in which two databases differ, apart from migrations. Before you add a
-// field, try to write the query so that both accept it.
+// A dialect has the differences between the two databases, apart from migrations. Before you add a field, try to write
+// the query so that both accept it.
 type dialect struct {
 	name   string // also the folder of its migrations
 	driver string
-	shared bool           // by several machines
-	view   *sql.TxOptions // of a transaction that reads
-	retry  time.Duration  // with a server that cannot be reached
+	shared bool           // several machines may use it
+	view   *sql.TxOptions // for transactions that only read
+	retry  time.Duration  // how long to retry an unreachable server
 	// begin begins a transaction that writes; nil if nothing is needed.
 	begin    func(*Tx) error
 	writeDSN func(path string, patience time.Duration) string
@@ -210,7 +210,7 @@ type dialect struct {
 	changes  string                                      // counts the rows that this connection has changed
 	version  string                                      // changes with each commit of another connection
 	explain  func(error) error                           // adds advice to a driver's error
-	patient  string                                      // has a server wait long for a transaction
+	patient  string                                      // lets a server's transaction idle for long
 
 	// Queries for a copy of the database: its tables in the order of their creation, the stored columns of one, those
 	// of its primary key, and the last ids. setID makes last + 1 the next id; 0 means no row.
@@ -225,7 +225,7 @@ type beside struct {
 	info os.FileInfo
 }
 
-// Shared reports whether other machines may use the database. Else the operating system tells which processes live.
+// Shared reports whether other machines may use the database. If not, the operating system knows which processes live.
 func (db *DB) Shared() bool { return db.dialect.shared }
 
 // A bearing keeps the mark of an open database, and knows whether other processes have it open.
@@ -252,7 +252,7 @@ func clean(s string) string {
 			switch {
 			case s[i] == '\\' && strings.HasPrefix(s[i:], `\u0000`):
 				i += len(`\u0000`) - 1
-			case s[i] == '\\' && i+1 < len(s): // so that an escaped backslash begins nothing
+			case s[i] == '\\' && i+1 < len(s): // an escaped backslash begins no escape
 				b.WriteString(s[i : i+2])
 				i++
 			default:

@@ -204,7 +204,8 @@ func (tx *Tx) Tally() (map[string]int, error) {
 	return tx.tally(counts, "")
 }
 
-// Same returns the first wanted task with the title, the description and the commands of t; ok is false if none has.
+// Same returns the first task that is still wanted and has the title, description and commands of t; ok is false if
+// there is none.
 func (tx *Tx) Same(t ralph.Task) (same ralph.Task, ok bool, err error) {
 	list, err := taskRows.all(tx, `WHERE t.normal_title = $1 ORDER BY t.id`, signals.NormalTitle(t.Title))
 	for _, other := range list {
@@ -216,14 +217,14 @@ func (tx *Tx) Same(t ralph.Task) (same ralph.Task, ok bool, err error) {
 	return same, false, err
 }
 
-// Waiting returns the number of tasks that wait for others. The other blocked ones need a person.
+// Waiting returns the number of blocked tasks that wait only for other tasks, and not for a person.
 func (tx *Tx) Waiting() (int, error) {
 	return value[int](tx, `SELECT count(*) FROM tasks WHERE status = 'blocked' AND NOT EXISTS (
 		SELECT 1 FROM task_comments c WHERE c.task_id = tasks.id AND c.holding = 1)`)
 }
 
-// Counts returns the numbers of tasks by status, without zeros. Databases count one status, or the whole table, faster
-// than groups; most tasks of an old project are completed, so these are the rest of the table.
+// Counts returns the numbers of tasks by status, without zeros. Counting one status, or the whole table, is faster than
+// grouping. So the completed tasks, most of an old project's, are counted as the rest of the table.
 func (tx *Tx) Counts() (map[ralph.Status]int, error) {
 	const all ralph.Status = ""
 	query := `SELECT '', count(*) FROM tasks`
@@ -380,7 +381,7 @@ func (tx *Tx) deriveDependents(id int64) error {
 	return nil
 }
 
-// waits are the expressions that select the reasons why task t waits.
+// waits returns the expressions that select why task t waits.
 func waits(w *ralph.Waits) []field {
 	return []field{
 		{"(SELECT count(*) FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1 AND " + asks + ")", &w.Questions},
@@ -391,7 +392,7 @@ func waits(w *ralph.Waits) []field {
 	}
 }
 
-// asks is the condition that comment c is a question.
+// asks selects comments c that are questions.
 const asks = "(coalesce(c.signal_verb, '') = 'ask' OR coalesce(c.kind, '') = 'question')"
 
 var waiting = reads("tasks t", waits)
@@ -419,7 +420,7 @@ func (tx *Tx) Derive(id int64) error {
 	switch {
 	case to != t.Status:
 		return tx.Move(id, to, ralph.Derived, w.String())
-	case to == ralph.Blocked: // perhaps by something else than before
+	case to == ralph.Blocked: // possibly for another reason than before
 		return tx.set("tasks", id, cells{"status_reason": w.String()})
 	}
 	return nil

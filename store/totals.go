@@ -16,7 +16,7 @@ type Totals struct {
 	Tokens   ralph.Tokens // without the context window, which cannot be summed
 }
 
-// Totals returns the sums by how sessions ended, from idx_sessions_ended, in whose order they are, and no row.
+// Totals sums up the sessions by how they ended. It reads only the index idx_sessions_ended, in its order.
 func (tx *Tx) Totals() ([]Totals, error) {
 	return all(tx, func(row scanner) (t Totals, err error) {
 		return t, row.Scan(&t.Ended, &t.Sessions, &t.CostUSD,
@@ -28,7 +28,7 @@ func (tx *Tx) Totals() ([]Totals, error) {
 		FROM sessions WHERE completed_at <> '' GROUP BY ended`)
 }
 
-// Spent is the total of ended sessions that share the key by which a query groups them.
+// A Spent is the total of the ended sessions in one group of a query.
 type Spent struct {
 	Agent, Model, Ended string
 	Feature             string // its name; "" for none
@@ -36,13 +36,13 @@ type Spent struct {
 	Title               string // of the task
 
 	Sessions int
-	Merged   int // of the sessions, those whose work was merged
+	Merged   int // sessions whose work was merged
 	CostUSD  float64
 	Known    bool         // the cost of each was reported
 	Tokens   ralph.Tokens // without the context window
 }
 
-// spent are the sums of a query over sessions s, and the condition that they ended between $1 and $2.
+// spent has the sums of a query over sessions s; ended selects those that ended between $1 and $2.
 const (
 	spent = `count(*), sum(CASE WHEN s.accepted = 1 AND EXISTS (SELECT 1 FROM changes c
 		WHERE c.session_id = s.id AND c.state = 'merged') THEN 1 ELSE 0 END),
@@ -50,8 +50,7 @@ const (
 	ended = `s.completed_at >= $1 AND s.completed_at < $2`
 )
 
-// Spent sums up the sessions that ended from a moment on and before another one, by agent, model, how they ended and
-// the tasks' feature.
+// Spent sums up the sessions that ended at or after from and before to, by agent, model, ending and the task's feature.
 func (tx *Tx) Spent(from, to ralph.Time) ([]Spent, error) {
 	return all(tx, func(row scanner) (s Spent, err error) {
 		return s, row.Scan(&s.Agent, &s.Model, &s.Ended, &s.Feature, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known,
@@ -63,7 +62,7 @@ func (tx *Tx) Spent(from, to ralph.Time) ([]Spent, error) {
 		WHERE `+ended+` GROUP BY s.agent, s.model, s.ended, t.feature_id`, from, to)
 }
 
-// SpentByTask is as [Tx.Spent], by task: only the most expensive, without tokens.
+// SpentByTask is [Tx.Spent] by task, without tokens: the limit most expensive tasks.
 func (tx *Tx) SpentByTask(from, to ralph.Time, limit int) ([]Spent, error) {
 	return all(tx, func(row scanner) (s Spent, err error) {
 		return s, row.Scan(&s.Task, &s.Title, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known)
@@ -92,7 +91,7 @@ func (tx *Tx) SpentOn(tasks []int64) (map[int64]float64, error) {
 	return usd, err
 }
 
-// Flaky returns the tests that were flaky in checks of sessions that ended since a moment, the most frequent first.
+// Flaky returns the tests that were flaky in checks of sessions that ended since a time, the most frequent first.
 func (tx *Tx) Flaky(since ralph.Time) ([]ralph.Flaky, error) {
 	type checked struct {
 		checks []ralph.Check

@@ -22,7 +22,7 @@ func Read[T any](ctx context.Context, db *DB, f func(tx *Tx) (T, error)) (value 
 // Commits returns how many transactions have changed anything in a file.
 func (tx *Tx) Commits() (int64, error) { return value[int64](tx, `SELECT commits FROM progress`) }
 
-// Touch writes a row, to find out whether that is possible.
+// Touch writes a row, to find out whether the database is writable.
 func (tx *Tx) Touch() error {
 	err := tx.do(`UPDATE progress SET commits = commits`)
 	return err
@@ -56,13 +56,14 @@ func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
 	return err
 }
 
-// A change waits so long for room on the disk, once, and looks so often: whatever has filled it is ended meanwhile.
+// If the disk is full, a change waits up to roomTime, once, and tries every roomLook: ralph meanwhile ends whatever
+// filled it.
 const (
 	roomTime = 3 * time.Second
 	roomLook = 100 * time.Millisecond
 )
 
-// stall is the time after which a change that waits is said to.
+// stall is how long a change waits before [DB.Hindered] is called.
 const stall = 10 * time.Second
 
 func (db *DB) tell(err error) {
@@ -84,7 +85,7 @@ func (db *DB) View(ctx context.Context, f func(tx *Tx) error) error {
 	return db.run(ctx, db.read, db.dialect.view, f)
 }
 
-// run runs f in a transaction, and again for some time if its server was lost before anything was committed.
+// run runs f in a transaction. If the server was lost before a commit, it retries for the dialect's time.
 func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func(tx *Tx) error) error {
 	for failed := (time.Time{}); ; {
 		commits := false
@@ -96,7 +97,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 		if failed.IsZero() { // not when it began: that may have been before this machine was asleep
 			failed = time.Now()
 		}
-		if pgCode(err) == pgReadOnly { // which a connection may be to its end
+		if pgCode(err) == pgReadOnly { // the connection may stay read-only
 			pool.SetMaxIdleConns(0)
 			pool.SetMaxIdleConns(pgConns)
 		}
@@ -115,7 +116,7 @@ func (db *DB) once(
 		return err
 	}
 	defer func() {
-		// A commit to a file that nobody will find again does not count.
+		// A commit to a file that was removed or replaced does not count.
 		if err != nil || opts == nil {
 			if gone := db.Intact(); gone != nil {
 				err = gone
@@ -161,7 +162,7 @@ func (db *DB) once(
 		db.watch.committed()
 	}
 	if err == nil && commits > 0 {
-		// It is committed, even if the mark fails: a mark that lags only notices less.
+		// The transaction is committed, even if the mark fails: a mark that lags only notices less.
 		_ = db.bearing.put(Mark{Database: db.bearing.name, Commits: commits})
 	}
 	return db.dialect.explain(err)

@@ -6,18 +6,18 @@ import "ralph"
 type Trouble struct {
 	Kind    string // its kind, the name in the inbox: one of the constants below
 	What    string // the event, one line for people
-	Command string // that mends it; "" if none does
+	Command string // to fix it; "" if no command does
 }
 
 // The kinds of troubles. There is one of each at most.
 const (
 	TroubleRun    = "run"           // the last run ended early, or could not begin
-	TroubleNotify = "notifications" // the last notification was not delivered; "notifications-2" is of the second receiver
+	TroubleNotify = "notifications" // the last notification was not delivered; "notifications-2" is that of the second receiver
 	TroubleAfter  = "merge.after"   // the last command after a merge failed
 	// TroubleRestack: branches are not rebuilt on a target that has their dependency (merge.mode: branch).
 	TroubleRestack = "merge.restack"
 
-	// Troubles that the inbox sees when it is read. They are not stored, and last until they are mended.
+	// Troubles that the inbox finds when it is read. They are not stored.
 	troubleDisk = "disk"     // it is full
 	troubleLost = "lost run" // the last run did not end by itself
 )
@@ -40,7 +40,7 @@ func (tx *Tx) putTrouble(t Trouble) error {
 	})
 }
 
-// ClearTrouble records that there is no trouble of a kind any more.
+// ClearTrouble removes the trouble of a kind.
 func (tx *Tx) ClearTrouble(kind string) error {
 	return tx.do(`DELETE FROM troubles WHERE kind = $1`, kind)
 }
@@ -50,7 +50,7 @@ func (tx *Tx) HasTrouble(kind string) (bool, error) {
 	return value[bool](tx, `SELECT EXISTS (SELECT 1 FROM troubles WHERE kind = $1)`, kind)
 }
 
-// runTrouble returns the trouble that the end of a run leaves for a person to mend; ok is false if there is none.
+// runTrouble returns the trouble that a run leaves at its end; ok is false if there is none.
 func runTrouble(status int, reason string) (t Trouble, ok bool) {
 	t = Trouble{Kind: TroubleRun, What: "The last run ended early: " + reason, Command: ralph.ExitRemedy(status)}
 	return t, t.Command != ""

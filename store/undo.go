@@ -4,7 +4,7 @@ import (
 	"ralph"
 )
 
-// An Undo takes back what a task has merged, or brings it back once it is undone.
+// An Undo reverses a task's merged work, or restores it after an undo.
 type Undo struct {
 	Change ralph.Change // the reverse, with the new session's id; its Undo is the status that its task gets
 	By     string       // the person
@@ -41,8 +41,8 @@ func (tx *Tx) Undoable(task int64) (list []ralph.Change, to ralph.Status, err er
 	return list, to, nil
 }
 
-// Undo queues the reverse of what a task has merged. The task is merging until the reverse is merged, and then gets
-// the status of [Tx.Undoable]. If the reverse cannot be merged, the task gets the other one of the two.
+// Undo queues the reverse of a task's merged work. The task is merging until the reverse is merged, and then gets the
+// status of [Tx.Undoable]. If the reverse cannot be merged, it gets the other one of the two.
 func (tx *Tx) Undo(u Undo) error {
 	task := u.Change.TaskID
 	if _, _, err := tx.Undoable(task); err != nil {
@@ -75,7 +75,7 @@ func (tx *Tx) Undo(u Undo) error {
 	return err
 }
 
-// said names the person that undid it, and the reason.
+// said names the person and the reason.
 func (u Undo) said() string {
 	said := "undone by " + u.By
 	if u.Change.Undo == ralph.Completed {
@@ -99,8 +99,8 @@ func (tx *Tx) sayWhy(u Undo) error {
 	return err
 }
 
-// UndoneAlready gives the task of an undo its status where the target needs no change for it: people have
-// reversed the commits themselves.
+// UndoneAlready gives the task of an undo its status without a change, because people have reversed the commits
+// themselves.
 func (tx *Tx) UndoneAlready(u Undo, how string) error {
 	if _, _, err := tx.Undoable(u.Change.TaskID); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"ralph"
 )
 
-// CostSince sums the cost of the sessions, of all runs, that ended since a moment.
+// CostSince sums the cost of the sessions, of all runs, that ended since a time.
 func (tx *Tx) CostSince(since time.Time) (usd float64, err error) {
 	return value[float64](tx, `
 		SELECT coalesce(sum(cost_usd), 0.0) FROM sessions WHERE completed_at >= $1`, ralph.At(since))

@@ -32,7 +32,7 @@ func (tx *Tx) Verification(content, command string, result any) (ok bool, err er
 		Scan(column(result)))
 }
 
-// keyOf is a command, or the digest of one that is too long for an index of PostgreSQL.
+// keyOf returns a command, or its digest if it is too long for an index of PostgreSQL.
 func keyOf(command string) string {
 	if len(command) > 2000 {
 		return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(command)))
@@ -129,12 +129,12 @@ func (tx *Tx) ApprovalOf(task int64) (comment int64, a ralph.Approval, open bool
 	return list[0].comment, list[0].a, list[0].by == "", nil
 }
 
-// approvals are what people have approved of a task.
+// approvals lists people's approvals on a task.
 func (tx *Tx) approvals(task int64) ([]ralph.Approval, error) {
 	return tx.approved(`c.task_id = $1`, task)
 }
 
-// ApprovedFor are what people have approved of the tasks of a feature.
+// ApprovedFor lists people's approvals on the tasks of a feature.
 func (tx *Tx) ApprovedFor(feature string) ([]ralph.Approval, error) {
 	return tx.approved(`c.task_id IN (`+tasksOfFeature+`)`, feature)
 }
@@ -174,7 +174,7 @@ func (tx *Tx) Approve(comment int64, decision, by string) error {
 	return tx.Resolve(comment, verdictText("approved", decision), by)
 }
 
-// Refuse refuses what a change waits for and sends the task back with the person's words.
+// Refuse refuses the approval of a change and sends the task back with the person's words.
 func (tx *Tx) Refuse(comment int64, decision, by string) error {
 	c, a, err := tx.openApproval(comment)
 	if err != nil {
@@ -183,7 +183,7 @@ func (tx *Tx) Refuse(comment int64, decision, by string) error {
 	var note strings.Builder
 	note.WriteString("This is refused: " + a.Kind() + ".")
 	back := a
-	back.Objected = nil // what reviewers object to is to be mended
+	back.Objected = nil // the next session answers reviewers' objections
 	if paths := back.Paths(); len(paths) > 0 {
 		note.WriteString(" Put these files back as they were:\n- `" + strings.Join(paths, "`\n- `") + "`")
 	}
