@@ -20,7 +20,7 @@ CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCE
 
 -- The schema for SQLite, translated.
 
--- Who waits for changes is told that there is one, and looks.
+-- Waiting processes are notified of a change, and look.
 CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_notify('ralph_' || TG_TABLE_SCHEMA, '');

@@ -20,7 +20,7 @@ CREATE TABLE disciplines (
   updated      TEXT NOT NULL,
   parallel     INTEGER NOT NULL DEFAULT 0, -- sessions at once; 0 is no limit
   agent        TEXT NOT NULL DEFAULT '', -- by its name in ralph.yaml
-  review       TEXT NOT NULL DEFAULT '' -- as of a task
+  review       TEXT NOT NULL DEFAULT '' -- as for a task
 ) STRICT;
 
 CREATE TABLE tasks (
@@ -56,27 +56,27 @@ CREATE TABLE tasks (
   lost_count      INTEGER NOT NULL DEFAULT 0,
   not_before      TEXT NOT NULL DEFAULT '',
   times_sent_back         INTEGER NOT NULL DEFAULT 0,
-  files           TEXT NOT NULL DEFAULT '[]', -- globs of what it may touch
+  files           TEXT NOT NULL DEFAULT '[]', -- globs of files that it may touch
   agent           TEXT NOT NULL DEFAULT '', -- '' leaves it to the discipline and the configuration
-  allow           TEXT NOT NULL DEFAULT '[]', -- what it may change unasked: "tests", or globs
+  allow           TEXT NOT NULL DEFAULT '[]', -- changes that need no approval: "tests", or globs
   review          TEXT NOT NULL DEFAULT '', -- the agent that reviews it, "none", or '' as configured
-  accepted        INTEGER NOT NULL DEFAULT 0, -- 1 if it is completed by a recorded decision
+  accepted        INTEGER NOT NULL DEFAULT 0, -- 1 if a recorded decision completed it
   hidden          TEXT NOT NULL DEFAULT '[]', -- checks that no session sees: titles and commands
   role            TEXT NOT NULL DEFAULT 'work' CHECK (role IN ('work','plan')), -- of its sessions
-  marks           TEXT NOT NULL DEFAULT '[]' -- what was noticed about it when it was planned
+  marks           TEXT NOT NULL DEFAULT '[]' -- notes of the planning on it
 ) STRICT;
 CREATE INDEX idx_tasks_feature ON tasks(feature_id, status);
 CREATE INDEX idx_tasks_title ON tasks(normal_title);
 CREATE INDEX idx_tasks_external ON tasks(external_id) WHERE external_id <> '';
 CREATE INDEX idx_tasks_auto_approved ON tasks(created) WHERE origin = 'agent' AND auto_approved = 1;
--- Picking reads its first entry; the order is that of the queue.
+-- Picking reads the first entry; the order is that of the queue.
 CREATE INDEX idx_tasks_queue ON tasks(status, priority, rank, (CASE WHEN attempts > 0 THEN 0 ELSE 1 END), id);
 CREATE INDEX idx_tasks_status ON tasks(status, id);
 CREATE INDEX idx_tasks_latest ON tasks(updated, id);
 CREATE INDEX idx_tasks_status_latest ON tasks(status, updated, id);
 CREATE INDEX idx_tasks_completed ON tasks(status, completed_at, id);
 CREATE INDEX idx_tasks_lost ON tasks(status, not_before, id) WHERE lost_count > 0;
--- With two columns in front, so that SQLite, which has no statistics here, does not take idx_tasks_completed.
+-- Two columns come first, so that SQLite, which has no statistics here, does not choose idx_tasks_completed.
 CREATE INDEX idx_tasks_unaccepted ON tasks(status, accepted, id) WHERE status = 'completed' AND accepted = 0;
 
 CREATE TABLE task_dependencies (
@@ -115,7 +115,7 @@ CREATE TABLE task_comments (
   review          TEXT NOT NULL DEFAULT '',
   delivered_to    TEXT NOT NULL DEFAULT '', -- the session that was handed it
 
-  -- The parts of JSON texts that queries use.
+  -- Parts of JSON texts, for queries.
   summary     TEXT AS (CASE WHEN json_valid(signal_payload) THEN json_extract(signal_payload, '$.summary') END),
   question    TEXT AS (CASE WHEN json_valid(signal_payload) THEN json_extract(signal_payload, '$.question') END),
   what        TEXT AS (CASE WHEN json_valid(signal_payload) THEN json_extract(signal_payload, '$.what') END),
@@ -145,7 +145,7 @@ CREATE INDEX idx_task_comments_undelivered ON task_comments(task_id, id)
   WHERE delivered_at = '' AND signal_verb IS NULL AND author_kind = 'human';
 CREATE INDEX idx_task_comments_flags ON task_comments(task_id, id) WHERE signal_verb = 'flag';
 CREATE INDEX idx_task_comments_asks ON task_comments(task_id, id) WHERE signal_verb = 'ask';
--- With two columns in front, so that SQLite, which has no statistics here, does not take idx_task_comments_verb.
+-- Two columns come first, so that SQLite, which has no statistics here, does not choose idx_task_comments_verb.
 CREATE INDEX idx_task_comments_suggest ON task_comments(signal_verb, resolved_at, id) WHERE signal_verb = 'suggest' AND resolved_at = '';
 CREATE INDEX idx_task_comments_nack ON task_comments(id) WHERE kind = 'nack' AND resolved_at = '';
 CREATE INDEX idx_task_comments_review ON task_comments(task_id, kind, id) WHERE review <> '';
@@ -198,7 +198,7 @@ CREATE TABLE task_amendments (
   decision_note    TEXT NOT NULL DEFAULT '',
   decided_by       TEXT NOT NULL DEFAULT '',
   decided_at       TEXT NOT NULL DEFAULT '',
-  applied_snapshot TEXT NOT NULL DEFAULT '', -- the task before it was applied, as JSON
+  applied_snapshot TEXT NOT NULL DEFAULT '', -- the task before the change, as JSON
   rolled_back_at   TEXT NOT NULL DEFAULT '',
   rolled_back_by   TEXT NOT NULL DEFAULT '',
   created          TEXT NOT NULL,
@@ -233,7 +233,7 @@ CREATE TABLE learnings (
   pinned     INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
   terms      TEXT NOT NULL DEFAULT '',
   imported   TEXT NOT NULL DEFAULT '',
-  claim      INTEGER NOT NULL DEFAULT 0 CHECK (claim IN (0, 1)) -- 1 if it waits for a person who confirms it
+  claim      INTEGER NOT NULL DEFAULT 0 CHECK (claim IN (0, 1)) -- 1 if a person must confirm it
 ) STRICT;
 CREATE INDEX idx_learnings_scope ON learnings(scope, feature_id, task_id) WHERE status = 'active';
 CREATE INDEX idx_learnings_claims ON learnings(id) WHERE claim = 1 AND status = 'active';
@@ -258,11 +258,11 @@ CREATE TABLE runs (
   cost_usd     REAL NOT NULL DEFAULT 0,
   exit_status  INTEGER,
   reason       TEXT NOT NULL DEFAULT '',
-  idle         TEXT NOT NULL DEFAULT '', -- why none begins
-  sandbox      TEXT NOT NULL DEFAULT '', -- what confined its agents, in words
-  machine      TEXT NOT NULL DEFAULT '', -- the name of the one that it works on
-  process      TEXT NOT NULL DEFAULT '', -- by which its own machine sees at once that it has ended
-  lease_until  TEXT NOT NULL DEFAULT '' -- it is taken for lost after that
+  idle         TEXT NOT NULL DEFAULT '', -- why no session begins
+  sandbox      TEXT NOT NULL DEFAULT '', -- the sandbox of its agents, in words
+  machine      TEXT NOT NULL DEFAULT '', -- the name of its machine
+  process      TEXT NOT NULL DEFAULT '', -- its identity, by which its machine sees at once that it has ended
+  lease_until  TEXT NOT NULL DEFAULT '' -- after this it counts as lost
 ) STRICT;
 CREATE INDEX idx_runs_open ON runs(id) WHERE ended_at = '';
 
@@ -300,10 +300,10 @@ CREATE TABLE sessions (
   decision              TEXT NOT NULL DEFAULT '',
   stop_request          TEXT NOT NULL DEFAULT '' CHECK (stop_request IN ('','cancel','contract')),
   stop_by               TEXT NOT NULL DEFAULT '',
-  people_edited         INTEGER NOT NULL DEFAULT 0 CHECK (people_edited IN (0, 1)), -- its task or feature, while it ran
+  people_edited         INTEGER NOT NULL DEFAULT 0 CHECK (people_edited IN (0, 1)), -- a person edited its task or feature meanwhile
   started_at            TEXT NOT NULL,
   updated_at            TEXT NOT NULL,
-  completed_at          TEXT NOT NULL DEFAULT '', -- set when it is decided; from then on its calls are refused
+  completed_at          TEXT NOT NULL DEFAULT '', -- time of the decision; from then on its calls are refused
   facts                 TEXT NOT NULL DEFAULT '',
   halted_by             TEXT NOT NULL DEFAULT '',
   worker                TEXT NOT NULL DEFAULT '',
@@ -312,21 +312,21 @@ CREATE TABLE sessions (
   progress              TEXT NOT NULL DEFAULT '',
   undecided             TEXT NOT NULL DEFAULT '',
   notes                 TEXT NOT NULL DEFAULT '[]',
-  strangers             INTEGER NOT NULL DEFAULT 0, -- refused attempts of other programs to speak as the agent
+  strangers             INTEGER NOT NULL DEFAULT 0, -- refused attempts of other programs to act as the agent
   number                  INTEGER NOT NULL DEFAULT 0,
-  checking              TEXT NOT NULL DEFAULT '', -- the command that is checking its done
+  checking              TEXT NOT NULL DEFAULT '', -- the command that checks its done
   checking_since        TEXT NOT NULL DEFAULT '',
   agent                 TEXT NOT NULL DEFAULT '',
-  agent_version         TEXT NOT NULL DEFAULT '', -- as its program tells
+  agent_version         TEXT NOT NULL DEFAULT '', -- as the agent reports it
   role                  TEXT NOT NULL DEFAULT 'work' CHECK (role IN ('work','review','plan','undo')),
-  review                TEXT NOT NULL DEFAULT '', -- what a review came to
-  machine               TEXT NOT NULL DEFAULT '', -- where it works, and where its transcript is
-  plan                  TEXT NOT NULL DEFAULT '', -- what it has planned
+  review                TEXT NOT NULL DEFAULT '', -- the result of a review
+  machine               TEXT NOT NULL DEFAULT '', -- the machine of its work and transcript
+  plan                  TEXT NOT NULL DEFAULT '', -- its plan so far
 
-  -- How it is said to have ended.
+  -- The word for its ending.
   ended                 TEXT
     AS (CASE WHEN completed_at = '' THEN '' WHEN outcome = 'success' THEN 'finished' WHEN ending IN ('timed_out','interrupted') THEN 'stopped' WHEN ending <> 'finished' THEN 'lost' WHEN closing_verb = 'done' THEN 'refused' ELSE 'finished' END),
-  -- The parts of JSON texts that queries use.
+  -- Parts of JSON texts, for queries.
   accepted              INTEGER
     AS (CASE WHEN json_valid(decision) THEN coalesce(json_extract(decision, '$.Accepted'), 0) ELSE 0 END),
   task_reason           TEXT AS (CASE WHEN json_valid(decision) THEN json_extract(decision, '$.StatusReason') END),
@@ -350,7 +350,7 @@ CREATE INDEX idx_sessions_people ON sessions(started_at) WHERE origin = 'human';
 CREATE UNIQUE INDEX sessions_one_open ON sessions(task_id) WHERE completed_at = '' AND role IN ('work', 'plan');
 CREATE INDEX idx_sessions_reviews ON sessions(task_id, started_at) WHERE role = 'review';
 
--- Where a session stood, for one that goes on.
+-- The state of a session, for the next one to continue from.
 CREATE TABLE checkpoints (
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id   TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
@@ -366,19 +366,19 @@ CREATE TABLE checkpoints (
 ) STRICT;
 CREATE INDEX idx_checkpoints_session ON checkpoints(session_id, id);
 
--- What agents asked permission for.
+-- Permission questions of agents.
 CREATE TABLE permission_requests (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   task_id    INTEGER NOT NULL REFERENCES tasks(id) ON DELETE CASCADE,
   session_id TEXT NOT NULL,
   tool       TEXT NOT NULL,
-  input      TEXT NOT NULL, -- the beginning of it, as JSON text
+  input      TEXT NOT NULL, -- its beginning, as JSON text
   decision   TEXT NOT NULL CHECK (decision IN ('allow','deny','ask')),
   rule       TEXT NOT NULL DEFAULT '', -- the rule that decided
-  reason     TEXT NOT NULL DEFAULT '', -- what the agent was told
+  reason     TEXT NOT NULL DEFAULT '', -- the text for the agent
   decided_by TEXT NOT NULL DEFAULT '', -- a person's name; '' for the rules
   created    TEXT NOT NULL,
-  decided_at TEXT NOT NULL DEFAULT '', -- '' while a person is waited for
+  decided_at TEXT NOT NULL DEFAULT '', -- '' while it waits for a person
   expires    TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX idx_permission_requests_session ON permission_requests(session_id, id);
@@ -394,22 +394,22 @@ CREATE TABLE changes (
   tree        TEXT NOT NULL,
   state       TEXT NOT NULL CHECK (state IN (
     'held','checking','queued','verifying','moving','reviewing','merged','sent_back','dropped')),
-  place       INTEGER NOT NULL DEFAULT 0, -- in the line of those that are checking or in the queue; a higher one is behind
-  from_commit TEXT NOT NULL DEFAULT '', -- of the commit point, when its merge began
-  to_commit   TEXT NOT NULL DEFAULT '', -- that it is to become
-  own_commit  TEXT NOT NULL DEFAULT '', -- that merges this change alone: to_commit, or one below it
-  own_base    TEXT NOT NULL DEFAULT '', -- the commit below that change: '' for the first parent of own_commit
-  files       TEXT NOT NULL DEFAULT '[]', -- how own_commit differs from own_base, JSON
+  place       INTEGER NOT NULL DEFAULT 0, -- in the line of checked and queued changes; a higher one is behind
+  from_commit TEXT NOT NULL DEFAULT '', -- the target's commit when the merge began
+  to_commit   TEXT NOT NULL DEFAULT '', -- the target's next commit
+  own_commit  TEXT NOT NULL DEFAULT '', -- the merge of this change alone: to_commit, or one below it
+  own_base    TEXT NOT NULL DEFAULT '', -- the commit below that merge; '' for the first parent of own_commit
+  files       TEXT NOT NULL DEFAULT '[]', -- the difference between own_base and own_commit, JSON
   reason      TEXT NOT NULL DEFAULT '',
   conflicts   TEXT NOT NULL DEFAULT '[]', -- files, JSON
-  undo        TEXT NOT NULL DEFAULT '' CHECK (undo IN ('', 'cancelled', 'completed')), -- its task's status once it has undone work, or brought it back
+  undo        TEXT NOT NULL DEFAULT '' CHECK (undo IN ('', 'cancelled', 'completed')), -- for an undo: the task's status after the merge
   merged_run  INTEGER NOT NULL DEFAULT 0, -- the run in which it was merged; 0 for none
-  merged_at   TEXT NOT NULL DEFAULT '', -- '' until it is merged
+  merged_at   TEXT NOT NULL DEFAULT '', -- '' before the merge
   created     TEXT NOT NULL,
   updated     TEXT NOT NULL,
-  proof       TEXT NOT NULL DEFAULT '', -- what its own tests prove, JSON; '' until that was looked at
+  proof       TEXT NOT NULL DEFAULT '', -- of its own tests, JSON; '' before it was tried
   after_begun INTEGER NOT NULL DEFAULT 0, -- merge.after has begun, and does not run again
-  branch      TEXT NOT NULL DEFAULT '' -- on which it was pushed for a pull request; '' for none
+  branch      TEXT NOT NULL DEFAULT '' -- pushed for a pull request; '' for none
 ) STRICT;
 CREATE UNIQUE INDEX changes_one_open ON changes(task_id) WHERE state NOT IN ('checking','merged','sent_back','dropped');
 CREATE INDEX idx_changes_place ON changes(place);
@@ -419,30 +419,30 @@ CREATE INDEX idx_changes_session ON changes(session_id, state);
 CREATE INDEX idx_changes_merged_run ON changes(merged_run, session_id);
 CREATE INDEX idx_changes_merged_at ON changes(merged_at, session_id) WHERE merged_at <> '';
 
--- Whether changes are merged: why not, and until when a remote is left alone. One row.
+-- The state of merging: why it is paused, and the next try of the remote. One row.
 CREATE TABLE merge_queue (
   id         INTEGER PRIMARY KEY CHECK (id = 1),
-  target     TEXT NOT NULL DEFAULT '', -- the branch into which the queue goes
+  target     TEXT NOT NULL DEFAULT '', -- the branch that changes are merged into
   paused     TEXT NOT NULL DEFAULT '',
   wait_until TEXT NOT NULL DEFAULT '',
-  waits      TEXT NOT NULL DEFAULT '', -- the machine that does
+  waits      TEXT NOT NULL DEFAULT '', -- the machine that waits for the remote
   failures   INTEGER NOT NULL DEFAULT 0,
-  behind     TEXT NOT NULL DEFAULT '', -- why the target branch could not follow; '' if it has
+  behind     TEXT NOT NULL DEFAULT '', -- why the person's branch could not follow; '' if it did
   ahead      INTEGER NOT NULL DEFAULT 0, -- commits that the person's branch lacks
-  command    TEXT NOT NULL DEFAULT '', -- that updates it
+  command    TEXT NOT NULL DEFAULT '', -- to update that branch
   pulls      INTEGER NOT NULL DEFAULT 0 -- 1 if its changes become pull requests
 ) STRICT;
 INSERT INTO merge_queue (id) VALUES (1);
 
--- What stops or spoils ralph's work until a person mends it.
+-- Problems that a person must fix.
 CREATE TABLE troubles (
   kind    TEXT PRIMARY KEY, -- run, notifications or merge.after
   what    TEXT NOT NULL,
-  command TEXT NOT NULL, -- that mends it; '' if none does
+  command TEXT NOT NULL, -- to fix it; '' if none does
   created TEXT NOT NULL
 ) STRICT;
 
--- What one process at a time does, of all machines.
+-- Leases for work that one process of all machines does at a time.
 CREATE TABLE leases (
   name    TEXT PRIMARY KEY,
   machine TEXT NOT NULL,
@@ -453,18 +453,18 @@ CREATE TABLE leases (
 -- The machines on which runs work or have worked.
 CREATE TABLE machines (
   name       TEXT PRIMARY KEY,
-  drained_at TEXT NOT NULL DEFAULT '', -- '' unless no run may begin there
+  drained_at TEXT NOT NULL DEFAULT '', -- '' if runs may begin there
   drained_by TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
--- What the verification said before a task's first session.
+-- Results of the verification before a task's first session.
 CREATE TABLE baselines (
   task_id INTEGER PRIMARY KEY REFERENCES tasks(id) ON DELETE CASCADE,
   results TEXT NOT NULL,
   created TEXT NOT NULL
 ) STRICT;
 
--- What a command said of a state of the work tree.
+-- Results of a command for a state of the work tree.
 CREATE TABLE verifications (
   content TEXT NOT NULL, -- digest of the work tree
   command TEXT NOT NULL,
@@ -474,22 +474,22 @@ CREATE TABLE verifications (
 ) STRICT;
 CREATE INDEX idx_verifications_created ON verifications(created);
 
--- What is known of each agent across runs.
+-- The state of each agent, across runs.
 CREATE TABLE agent_states (
   agent      TEXT PRIMARY KEY, -- its name below agents
   wait_until TEXT NOT NULL DEFAULT '', -- no session of it before this time
   reason     TEXT NOT NULL DEFAULT '',
-  ending     TEXT NOT NULL DEFAULT '', -- of its last session, an agent error
+  ending     TEXT NOT NULL DEFAULT '', -- the agent error of its last session
   failures   INTEGER NOT NULL DEFAULT 0 -- errors in a row, for the back-off
 ) STRICT;
 
--- What is known of an agent is known of the account with which it worked then.
+-- The account of each agent. The state of an agent is that of this account.
 CREATE TABLE agent_accounts (
   agent   TEXT PRIMARY KEY, -- its name below agents
-  account TEXT NOT NULL -- a digest that tells it from others
+  account TEXT NOT NULL -- a digest of its identity
 ) STRICT;
 
--- A subscription's windows, as the agent last told.
+-- A subscription's windows, as last reported.
 CREATE TABLE usage_windows (
   agent       TEXT NOT NULL,
   name        TEXT NOT NULL, -- "five_hour", "seven_day", …
@@ -508,17 +508,17 @@ CREATE TABLE events (
   payload       TEXT NOT NULL DEFAULT '{}',
   created       TEXT NOT NULL,
 
-  -- The parts of JSON texts that queries use.
+  -- Parts of JSON texts, for queries.
   status_from   TEXT AS (CASE WHEN type = 'task.status_changed' THEN json_extract(payload, '$.from') END),
   status_to     TEXT AS (CASE WHEN type = 'task.status_changed' THEN json_extract(payload, '$.to') END),
   status_reason TEXT AS (CASE WHEN type = 'task.status_changed' THEN json_extract(payload, '$.reason') END)
 ) STRICT;
 CREATE INDEX idx_events_task ON events(task_id, id);
 
--- How far those who read the events have come.
+-- The positions of readers of the events.
 CREATE TABLE event_readers (
   reader   TEXT PRIMARY KEY,
-  position INTEGER NOT NULL, -- the last event that it has handled
+  position INTEGER NOT NULL, -- the last event that the reader has handled
   updated  TEXT NOT NULL
 ) STRICT;
 
@@ -536,22 +536,22 @@ CREATE TABLE forge_issues (
   id      INTEGER PRIMARY KEY, -- the issue's number
   task_id INTEGER NOT NULL UNIQUE REFERENCES tasks(id) ON DELETE CASCADE,
   url     TEXT NOT NULL,
-  wanted  INTEGER NOT NULL, -- it was open and had the label at the last look
+  wanted  INTEGER NOT NULL, -- at the last look it was open and had the label
   digest  TEXT NOT NULL, -- of its text at the last look
   read_to TEXT NOT NULL DEFAULT '', -- comments up to this time were read
   status  TEXT NOT NULL DEFAULT '', -- the id of the status comment; '' before it
   posted  TEXT NOT NULL DEFAULT '' -- the digest of that comment and of the label
 ) STRICT;
 
--- Comments and reviews that were taken, with what is to be said of them there.
+-- Handled comments and reviews, with the replies to them.
 CREATE TABLE forge_comments (
   id       TEXT PRIMARY KEY,
   number   INTEGER NOT NULL, -- of the issue or pull request
   reaction TEXT NOT NULL, -- '' for none
   reply    TEXT NOT NULL, -- '' for none
   sent     INTEGER NOT NULL, -- both were sent, or given up
-  author   TEXT NOT NULL DEFAULT '', -- of a comment by a person without the right
-  body     TEXT NOT NULL DEFAULT '', -- of such a comment: shown, and never in a prompt
+  author   TEXT NOT NULL DEFAULT '', -- if the author may decide nothing
+  body     TEXT NOT NULL DEFAULT '', -- of such a comment: shown on the task's page, and never in a prompt
   created  TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX idx_forge_comments_unsent ON forge_comments(sent) WHERE sent = 0;
@@ -563,22 +563,22 @@ CREATE TABLE forge_pulls (
   change_id INTEGER NOT NULL, -- the last change that was pushed to its branch
   branch    TEXT NOT NULL,
   url       TEXT NOT NULL,
-  rounds    INTEGER NOT NULL DEFAULT 0, -- sessions that reviews and checks have caused
+  rounds    INTEGER NOT NULL DEFAULT 0, -- sessions caused by reviews and checks
   open      INTEGER NOT NULL DEFAULT 1,
-  settled   TEXT NOT NULL DEFAULT '' -- its time of change when it was last read; '' if it has to be read again
+  settled   TEXT NOT NULL DEFAULT '' -- the time of its last change when it was read; '' to read it again
 ) STRICT;
 CREATE INDEX idx_forge_pulls_task ON forge_pulls(task_id);
 
--- What the queue belongs to.
+-- The project of the queue.
 CREATE TABLE project (
   id            INTEGER PRIMARY KEY CHECK (id = 1),
-  root          TEXT NOT NULL, -- its folder, relative to the top of its work tree: "." or "web"; empty if not known yet
-  first_commits TEXT NOT NULL DEFAULT '' -- those of its repository that have no parent, on a server
+  root          TEXT NOT NULL, -- its folder, relative to the top of its work tree: "." or "web"; '' if unknown
+  first_commits TEXT NOT NULL DEFAULT '' -- commits of its repository without a parent, on a server
 ) STRICT;
 
--- How far the database has got: a file beside it says the same, so that a loss is noticed.
+-- The number of transactions. A file beside the database has the same, so that a loss is noticed.
 CREATE TABLE progress (
   id       INTEGER PRIMARY KEY CHECK (id = 1),
-  database TEXT NOT NULL, -- tells it from others; copies share it
-  commits  INTEGER NOT NULL DEFAULT 0 -- transactions that have changed anything
+  database TEXT NOT NULL, -- its identity; copies share it
+  commits  INTEGER NOT NULL DEFAULT 0 -- transactions that changed something
 ) STRICT;
