@@ -9,7 +9,7 @@ import (
 	"ralph/store"
 )
 
-// again runs commands with refused results once more on the same commit, and stores and returns the results that count.
+// again runs refusing commands once more on the same commit, and stores and returns the results that count.
 func (m *Merger) again(
 	ctx context.Context, commit, tree string, list []check.Outcome, compare func(check.Outcome) ralph.Check,
 ) ([]check.Outcome, error) {
@@ -24,7 +24,8 @@ func (m *Merger) again(
 	return list, m.put(ctx, tree, list)
 }
 
-// twice runs commands once more that failed with tests which passed in was, and stores and returns the joined results.
+// twice runs commands once more if they failed with tests that passed in was, and stores and returns the joined
+// results.
 func (m *Merger) twice(
 	ctx context.Context, commit, tree string, list []check.Outcome, was []gate.Run,
 ) ([]check.Outcome, error) {
@@ -54,10 +55,10 @@ func (m *Merger) put(ctx context.Context, tree string, list []check.Outcome) err
 	})
 }
 
-// asIs returns the check of a result that is compared with nothing.
+// asIs returns the check of a result, without a comparison.
 func asIs(o check.Outcome) ralph.Check { return o.Check }
 
-// asChecks returns the checks of results that are compared with nothing.
+// asChecks returns the checks of results, without a comparison.
 func asChecks(list []check.Outcome) (checks []ralph.Check) {
 	for _, o := range list {
 		checks = append(checks, o.Check)
@@ -65,8 +66,8 @@ func asChecks(list []check.Outcome) (checks []ralph.Check) {
 	return checks
 }
 
-// noteFlaky records tests that were flaky in the queue with the session of the first change that they checked, so that
-// they are counted and listed as those of its done.
+// noteFlaky records tests that were flaky in the queue with the session of the first change that they checked. They are
+// counted and listed with those of its done.
 func (m *Merger) noteFlaky(ctx context.Context, c ralph.Change, checks []ralph.Check) error {
 	if c.SessionID == "" || len(ralph.FlakyOf(checks)) == 0 {
 		return nil

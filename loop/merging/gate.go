@@ -50,7 +50,7 @@ type examination struct {
 	found    ralph.Gate
 }
 
-// swapped runs the commands on a commit with files as in another one.
+// swapped runs the commands on a commit in which the edited files are those of another commit.
 func (e *examination) swapped(ctx context.Context, commit, from string, edits []gate.Edit) ([]gate.Run, error) {
 	return e.Merger.swapped(ctx, commit, from, edits, e.commands.All(), e.results.Target)
 }
@@ -90,8 +90,8 @@ func (e *examination) read(ctx context.Context, guarded []string) (err error) {
 	return nil
 }
 
-// ran reads how the commands ended on the change and on the target. The task's own commands ran where its session
-// began, not on a target that has moved since.
+// ran reads the results of the commands on the change and on the target. The task's own commands ran on the commit
+// where its session began, not on the moved target.
 func (e *examination) ran(ctx context.Context, now []ralph.Check) (err error) {
 	if e.results.Now, err = e.passing(ctx, e.on.Tree, e.commands.All(), now); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (e *examination) weigh(ctx context.Context) (err error) {
 	return e.markUnseen(ctx, e.task.Feature, e.found.Weakened, r.Files, e.blobs, e.commands)
 }
 
-// proves checks that a test or command proves the change, where verify.proof requires one.
+// proves checks that a test or command proves the change, if verify.proof requires it.
 func (e *examination) proves(ctx context.Context) (err error) {
 	if e.Check.Proof != check.ProofRequire || len(e.pairs) == 0 {
 		return nil
@@ -222,7 +222,7 @@ func (m *Merger) markUnseen(
 	var merged [][]ralph.Blob
 	for _, c := range list {
 		if c.Commit == "" || !m.Tree.Has(ctx, c.Commit) || !m.Tree.Has(ctx, c.Head) {
-			continue // its changes count as a person's
+			continue // its changes count as those of a person
 		}
 		// A session without changes of its own may have merged people's commits.
 		if nothing, err := m.below(ctx, c.To, c.Head); err != nil || nothing {
@@ -257,7 +257,7 @@ func blobsOf(files []gate.Changed, blobs map[string]ralph.Blob) (list []ralph.Bl
 	return list
 }
 
-// gateRules returns which files of the project decide.
+// gateRules returns the rules for the project's gate files.
 func (m *Merger) gateRules(c check.Commands) gate.Rules {
 	return gate.Rules{Tests: m.Check.Tests, Protect: m.Check.Protect, Shared: c.Shared, Own: c.Own}
 }
@@ -275,8 +275,8 @@ func (m *Merger) ours(pairs []worktree.Pair) (files []gate.File, blobs map[strin
 }
 
 // guarded returns the files that a person has to approve and that the task does not allow. They count anywhere in the
-// repository. Files outside of the project also count, because the project's commands do not test them. links are the
-// links of the repository: the target of a guarded one is guarded.
+// repository. Files outside of the project also count, because the project's commands do not test them. The targets of
+// guarded links are guarded, too.
 func (m *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, allow []string) (list []ralph.Blob) {
 	var literal []string
 	for _, name := range known {
@@ -309,7 +309,7 @@ func (m *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, 
 	return list
 }
 
-// linkedTests returns patterns for the targets of links that are named as tests are.
+// linkedTests returns patterns for the targets of links with names of tests.
 func (m *Merger) linkedTests(links map[string]string) (patterns []string) {
 	rules := gate.Rules{Tests: m.Check.Tests}
 	for _, p := range gate.Linked(links, func(top string) bool {
@@ -361,7 +361,7 @@ func (m *Merger) passing(ctx context.Context, tree string, commands []string, no
 	return runs(list), nil
 }
 
-// results returns the results of commands on a commit: stored ones, passed or not, or those of a run.
+// results returns the results of commands on a commit: stored ones, passed or not, or those of a new run.
 func (m *Merger) results(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
 	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || all {
@@ -370,8 +370,8 @@ func (m *Merger) results(ctx context.Context, commit, tree string, commands []st
 	return m.run(ctx, commit, tree, commands)
 }
 
-// swapped verifies a commit in which some files are as in another one. Its results are stored as all are. Commands run
-// twice if they fail with tests that passed in was, so that a flaky one neither weakens nor proves a change.
+// swapped verifies a commit in which some files are those of another commit, and stores the results as usual. Commands
+// run twice if they fail with tests that passed in was, so that a flaky test neither weakens nor proves a change.
 func (m *Merger) swapped(
 	ctx context.Context, commit, from string, edits []gate.Edit, commands []string, was []gate.Run,
 ) ([]gate.Run, error) {
@@ -397,7 +397,7 @@ func (m *Merger) swapped(
 	return runs(list), err
 }
 
-// runs returns the inputs of a judgement.
+// runs converts results to the inputs of a judgement.
 func runs(list []check.Outcome) (runs []gate.Run) {
 	for _, o := range list {
 		runs = append(runs, gate.Run{

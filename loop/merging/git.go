@@ -7,7 +7,7 @@ import (
 	"ralph/internal/worktree"
 )
 
-// Git is a Merger's view of people's repository, which is a [worktree.Tree].
+// Git has the methods of [worktree.Tree] that a Merger uses on people's repository.
 type Git interface {
 	Ref(ctx context.Context, name string) (string, error)
 	Refs(ctx context.Context, prefix string) (map[string]string, error)

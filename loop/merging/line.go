@@ -12,20 +12,20 @@ import (
 	"ralph/store"
 )
 
-// Links are the merges that a process has made of changes, so that each is made once, and when it saw the remote.
-// The zero Links has none.
+// Links caches the merges of changes that this process has made, and the time when it saw the remote. The zero Links is
+// empty.
 type Links struct {
 	remote    lookout
-	restacked string // the target and the newest change at [Merger.restack]'s last look
+	restacked string // the target and the newest change at the last [Merger.restack]
 
 	mu   sync.Mutex
 	made map[linkKey]Link
 }
 
-// A linkKey is a commit and the change that is merged onto it. People's commits have no session.
+// A linkKey identifies the merge of a change onto a commit. People's commits have no session.
 type linkKey struct{ onto, session, head string }
 
-// maxLinks bounds the merges that are remembered.
+// maxLinks bounds the cached merges.
 const maxLinks = 1000
 
 // forget drops the cached merges: git may have removed a commit without a ref.
@@ -39,26 +39,26 @@ func (n *Links) forget() {
 type Link struct {
 	Change ralph.Change
 	Onto   string // the commit that it is merged onto
-	Commit string // the merge; Onto if that has the change already
+	Commit string // the merge; Onto if it has the change already
 	Tree   string // tree of the merge
 }
 
-// A Stack is changes merged onto a target, one after the other.
+// A Stack has changes merged onto a target, one after the other.
 type Stack struct {
 	Target    Target
-	Of        []int64 // the changes that it was made of
+	Of        []int64 // ids of the changes that it was built from
 	Links     []Link
 	Known     int           // number of first links that are known to pass, each on its own
 	Left      *ralph.Change // the first change that conflicts with one below it; nil for none
-	Conflicts []string      // the files in which it does
+	Conflicts []string      // the conflicting files
 
 	Verified int    // number of links that were verified together, with the result Refused
 	Commit   string // commit that was verified
 	Refused  string // why it was refused; "" if it passed
 }
 
-// stack merges changes with a target, one after the other. It leaves out changes that conflict. The result has no
-// ref yet: after a kill it is made again.
+// stack merges changes with a target, one after the other. It leaves out changes that conflict. No ref keeps the
+// result: after a kill it is built again.
 func (m *Merger) stack(ctx context.Context, list []ralph.Change, on Target) (*Stack, error) {
 	m.Links.mu.Lock()
 	defer m.Links.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Merger) stack(ctx context.Context, list []ralph.Change, on Target) (*St
 		if err != nil {
 			return nil, err
 		}
-		if len(conflicts) == 0 { // otherwise people's work or merged work is the cause, which the next change may avoid
+		if len(conflicts) == 0 { // otherwise people's work or merged work conflicts, and the next change may not
 			base = l
 		}
 	}
@@ -132,8 +132,8 @@ func (m *Merger) link(ctx context.Context, below Link, c ralph.Change) (l Link, 
 	return l, nil, nil
 }
 
-// baseGone reports whether people removed the commit that a session started from, as by a reset of the branch. A merge
-// of the session's commits would bring the removed work back. Branches of tasks may start elsewhere.
+// baseGone reports whether people removed the commit that a session started from, for example by a reset of the branch.
+// A merge of the session's commits would bring the removed work back. Branches of tasks may start elsewhere.
 func (m *Merger) baseGone(ctx context.Context, onto string, c ralph.Change) (bool, error) {
 	if c.SessionID == "" || c.Base == "" || m.Branch {
 		return false, nil
@@ -142,8 +142,8 @@ func (m *Merger) baseGone(ctx context.Context, onto string, c ralph.Change) (boo
 	return !below && err == nil, err
 }
 
-// uponBase returns two commits with nothing but a change's base below them: the link, and the change. So their
-// merge has only the session's own change.
+// uponBase returns two commits for a merge, the link and the change, whose only common ancestor is the change's base.
+// So the merge has only the session's own change.
 func (m *Merger) uponBase(ctx context.Context, onto Link, c ralph.Change) (ours, theirs string, err error) {
 	tree, err := m.Tree.Whole(ctx, c.Base)
 	if err != nil {
@@ -162,7 +162,7 @@ func (m *Merger) uponBase(ctx context.Context, onto Link, c ralph.Change) (ours,
 	return ours, theirs, err
 }
 
-// together returns the commit that merges the first links of a stack: their own, or one above them.
+// together returns the commit that merges the first n links of a stack: the last link, or a commit above it.
 func (m *Merger) together(ctx context.Context, s *Stack, n int) (string, error) {
 	first, last := s.Links[0], s.Links[n-1]
 	switch {
@@ -180,7 +180,7 @@ func (m *Merger) together(ctx context.Context, s *Stack, n int) (string, error) 
 	return m.commit(ctx, last.Tree, []string{s.Target.Tip, last.Commit}, together(s.changes()[:n], messages))
 }
 
-// has reports whether the last link is a change.
+// has reports whether the last link is the change.
 func (s *Stack) has(c ralph.Change) bool {
 	return len(s.Links) > 0 && s.Links[len(s.Links)-1].Change.SessionID == c.SessionID
 }
@@ -196,7 +196,7 @@ func (s *Stack) changes() (list []ralph.Change) {
 	return list
 }
 
-// know finds the number of first links that are known to pass.
+// know counts the first links that are known to pass.
 func (m *Merger) know(ctx context.Context, s *Stack) error {
 	for _, l := range s.Links {
 		commands, _, err := m.commands(ctx, []ralph.Change{l.Change})
@@ -215,10 +215,10 @@ func (m *Merger) know(ctx context.Context, s *Stack) error {
 // A standing is the part of the line ahead of a change.
 type standing struct {
 	ahead []ralph.Change
-	lands bool // they can be merged before it
+	lands bool // they can be merged before the change
 }
 
-// same reports whether nothing has changed.
+// same reports whether the line ahead is unchanged.
 func (s standing) same(as standing) bool {
 	return s.lands == as.lands && slices.EqualFunc(s.ahead, as.ahead, func(a, b ralph.Change) bool {
 		return a.SessionID == b.SessionID && a.Head == b.Head
@@ -281,16 +281,15 @@ func inOrder(line []ralph.Change, alone int64) {
 	slices.SortStableFunc(line, func(a, b ralph.Change) int { return behind(a) - behind(b) })
 }
 
-// Leave takes a session's change out of the line, because its agent continues, or it is reviewed.
+// Leave takes a session's change out of the line, because its agent continues or a review begins.
 func (m *Merger) Leave(ctx context.Context, session string) {
 	err := m.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.LeaveLine(session) })
-	if err != nil { // the session's decision takes it out
+	if err != nil { // the session's decision will take it out
 		m.Log.Warn("cannot take a change out of the line", "session", session, "error", err)
 	}
 }
 
-// watch asks whether something is over, now and after each change of the database, until it is, until late, or until
-// ctx ends.
+// watch calls over now and after each change of the database, until it returns true, late fires, or ctx ends.
 func (m *Merger) watch(ctx context.Context, late <-chan time.Time, over func() bool) {
 	for {
 		changed := m.Store.Changed()
@@ -307,8 +306,7 @@ func (m *Merger) watch(ctx context.Context, late <-chan time.Time, over func() b
 	}
 }
 
-// await waits until a change ahead has changed, until the commit that this change is merged onto has been verified
-// (if given), or until the time is up.
+// await waits for a change in the line ahead, for the verification of onto (unless it is nil), or until the time is up.
 func (m *Merger) await(ctx context.Context, c ralph.Change, was standing, onto *Link, until time.Time) (err error) {
 	late := time.NewTimer(time.Until(until))
 	defer late.Stop()
@@ -334,8 +332,7 @@ func (m *Merger) await(ctx context.Context, c ralph.Change, was standing, onto *
 	return cmp.Or(err, ctx.Err())
 }
 
-// abandon calls stop once a change ahead of another one has left the line unmerged: the check of both has become
-// useless.
+// abandon calls stop once a change of was has left the line unmerged, because a check with it has become useless.
 func (m *Merger) abandon(ctx context.Context, was []ralph.Change, stop func()) {
 	m.watch(ctx, nil, func() bool {
 		left, err := store.Read(ctx, m.Store, func(tx *store.Tx) (bool, error) {

@@ -3,10 +3,10 @@
 //
 //	checking → queued → moving → merged
 //
-// [Trial.Next] decides on each next step of a check, [NextStep] on the queue's. The commit point is a single ref,
-// which alone decides whether a change is merged; the database follows. After a kill between any two steps, the next
-// look decides on the rest. The target never holds a commit whose tree was not verified, and people's branches and
-// checkouts only ever move forward.
+// [Trial.Next] decides on each next step of a check, [NextStep] on that of the queue. The commit point is a single ref,
+// which alone decides whether a change is merged; the database follows. After a kill between two steps, the next look
+// does the rest. The target never has a commit whose tree was not verified. People's branches and checkouts only move
+// forward.
 package merging
 
 import (
@@ -28,12 +28,12 @@ import (
 // Rules configure how changes are merged.
 type Rules struct {
 	Into        string        // the target branch
-	Branch      bool          // each change becomes a separate branch, and the target is not moved
-	Pulls       bool          // with Branch: its branch is pushed, and a pull request decides; the target is the remote's
+	Branch      bool          // each change gets its own branch, and the target is not moved
+	Pulls       bool          // with Branch: the branch is pushed, and a pull request decides; the target is the remote's
 	MaxOpen     int           // with Pulls: the number of waiting pull requests at which no task begins
 	Squash      bool          // a merge has one parent, the target's tip
 	Sign        bool          // commits on the branch have the person's signature
-	MaxSentBack int           // number of times that a task's changes are sent back before it is merged alone
+	MaxSentBack int           // how often a task's changes are sent back before it is merged alone
 	Wait        time.Duration // how long a session or a passed change waits for changes ahead
 	Push        string        // the remote that the target is pushed to; "" for none
 	After       []string
@@ -49,7 +49,7 @@ type Integration interface {
 	Verify(ctx context.Context, commit string, commands []string) ([]check.Outcome, error)
 }
 
-// A Merger merges changes into a target. One process merges at a time, a run or a worker's server.
+// A Merger merges changes into a target. Only one process merges at a time: a run or a worker's server.
 type Merger struct {
 	Rules
 	Store     *store.DB
@@ -61,7 +61,7 @@ type Merger struct {
 	Run       int64           // the run that merges; 0 for a command
 	Log       *slog.Logger
 
-	after func(point string) // tests kill it here
+	after func(point string) // tests kill the process here
 }
 
 // In returns a Merger that verifies in a workspace, for one check or for the present queue.
@@ -75,13 +75,13 @@ func (m *Merger) In(at Integration) *Merger {
 // that role. It only prevents two machines from verifying the same commit: moving the target is safe without it.
 const mergeLease = "merge"
 
-// A Wait is the reason why the rest of the queue waits; its zero value is no reason.
+// A Wait is the reason why the rest of the queue waits; the zero value is none.
 type Wait struct {
 	Why       string // for people
 	Elsewhere bool   // another machine may be merging, and may be lost without any news
 }
 
-// leaseWait is how long to wait for another machine that merges. The next look tries again in any case.
+// leaseWait is how long to wait for another machine that merges. The next look tries again.
 const leaseWait = time.Second
 
 // Ref namespaces of ralph.
@@ -113,7 +113,7 @@ func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 		q, state, err := m.readQueue(ctx, stack, most)
 		if errors.Is(err, ralph.ErrConflict) && refused < mostRefused {
 			refused++
-			continue // the remote could not be reached, and is not tried for a while
+			continue // the remote was unreachable, and is not tried for a while
 		}
 		if err != nil {
 			return Wait{}, stuck(err)
@@ -134,7 +134,7 @@ func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 			if err != nil || holder != "" {
 				return Wait{Why: "another process is merging: " + holder, Elsewhere: true}, err
 			}
-			// Another machine may have taken the steps that were planned before.
+			// Another machine may have taken the planned steps.
 			mine, takes, stack = release, true, nil
 			continue
 		}
@@ -153,7 +153,7 @@ func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 	return Wait{}, ctx.Err()
 }
 
-// pause waits until something has changed, at most for some time.
+// pause waits for a change, at most for most.
 func (m *Merger) pause(ctx context.Context, changed <-chan struct{}, most time.Duration) {
 	m.reached("waits")
 	late := time.NewTimer(most)
@@ -184,15 +184,15 @@ func (m *Merger) rest(
 	if err := m.restack(ctx); err != nil {
 		return waits, false, err
 	}
-	if m.Store.Shared() && !takes { // the machine that merged does, and has the commits
+	if m.Store.Shared() && !takes { // the machine that merged does it, and has the commits
 		return waits, false, nil
 	}
 	again, err = m.prove(ctx)
 	return waits, again, err
 }
 
-// mostRefused is the number of steps in a row that are retried after the database refused them. Each change that people
-// withdraw causes one; more have a cause that a retry does not remove.
+// mostRefused is how many steps in a row are retried after the database refused them. A change that people withdraw
+// causes one refusal; more refusals have a cause that a retry does not remove.
 const mostRefused = 20
 
 // stuck turns an error that wraps [ralph.ErrConflict] into one that says that the step was retried. The result does
@@ -234,9 +234,9 @@ func (m *Merger) readQueue(ctx context.Context, stack *Stack, most int) (q Queue
 	}
 	if moving := q.moving(); len(moving) > 0 {
 		last := moving[len(moving)-1]
-		// Look before the target is updated: its old position counts.
+		// Read the point before the target is updated: its old position counts.
 		if q.Target.Point, err = m.point(ctx, last); err == nil {
-			// A merge that another machine built and did not push is lost, and built again.
+			// A merge that another machine built but did not push is lost, and is built again.
 			if q.Elsewhere = m.Travels() && !m.Tree.Has(ctx, last.To); !q.Elsewhere {
 				q.Reached, err = m.below(ctx, last.To, q.Target.Point)
 			}
@@ -390,12 +390,12 @@ func (m *Merger) Forget(ctx context.Context, before time.Time) error {
 	return errors.Join(m.drop(ctx, old), m.forget(ctx, merged))
 }
 
-// forget deletes the refs of merged changes whose commits the merge contains. The commits of a squashed change are in
-// no branch: its ref is kept.
+// forget deletes the refs of merged changes whose commits the merge contains. No branch contains the commits of a
+// squashed change, so its ref is kept.
 func (m *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) {
 	var refs []string
 	for _, c := range merged {
-		if m.Squash || m.Travels() && !m.Tree.Has(ctx, c.To) { // another machine has merged it
+		if m.Squash || m.Travels() && !m.Tree.Has(ctx, c.To) { // another machine merged it
 			continue
 		}
 		has, aerr := m.below(ctx, c.Head, c.To)
@@ -407,7 +407,7 @@ func (m *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) 
 	return errors.Join(err, m.drop(ctx, refs))
 }
 
-// parents are those of the commit that merges one change.
+// parents returns the parents of the commit that merges one change.
 func (m *Merger) parents(onto, head string) []string {
 	if m.Squash {
 		return []string{onto}
@@ -420,7 +420,7 @@ func (m *Merger) commit(ctx context.Context, tree string, parents []string, mess
 	return m.Tree.CommitTree(ctx, tree, parents, message, m.Tree.User(ctx))
 }
 
-// together returns the message of the commit of a batch, whose own commits are below it.
+// together returns the message of the commit that merges a batch. Each change's own commit is below it.
 func together(list []ralph.Change, messages []string) string {
 	var titles, trailers []string
 	for i, c := range list {
@@ -484,7 +484,7 @@ func (m *Merger) conflict(ctx context.Context, c ralph.Change, b Built) string {
 	return fmt.Sprintf("%s has moved, and the change conflicts in %s with %s", m.Into, what, strings.Join(with, ", "))
 }
 
-// namedMerges is the most merges that a conflict is compared with.
+// namedMerges is the maximum number of merges that a conflict is compared with.
 const namedMerges = 20
 
 // mergedSince returns the merges in a target that a change does not contain, the newest first.

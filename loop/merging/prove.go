@@ -11,11 +11,11 @@ import (
 	"ralph/store"
 )
 
-// proveAuto is the maximum time of a check for an automatic search for a proof.
+// proveAuto is how long a check may take at most for an automatic proof.
 const proveAuto = time.Minute
 
-// prove runs the tests of merged changes on the code before them, too. It stops for the next merge, and continues
-// when the queue is quiet again.
+// prove runs the tests of merged changes on the old code too. It stops for the next merge, and continues when the queue
+// is quiet again.
 func (m *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 	if m.Check.Proof == check.ProofOff || m.Check.Proof == "" {
 		return false, nil
@@ -120,8 +120,7 @@ func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 	return p, nil
 }
 
-// provedByOwn returns those of a task's own commands that fail on the commit that its session began with, and pass on
-// the merge.
+// provedByOwn returns the task's own commands that fail on the commit where its session began, and pass on the merge.
 func (m *Merger) provedByOwn(
 	ctx context.Context, c ralph.Change, commands check.Commands,
 ) (proved []string, err error) {
@@ -160,8 +159,8 @@ func (m *Merger) provedByOwn(
 	return proved, nil
 }
 
-// checked returns the results of commands on the commit that merged a change alone: stored ones or, if the change
-// was verified together with others, results of a new check. They are nil if that would take too long.
+// checked returns the results of commands on the commit that merged a change alone. It takes stored results or, if the
+// change was verified together with others, those of a new check. They are nil if that would take too long.
 func (m *Merger) checked(ctx context.Context, c ralph.Change, tree string, commands []string) ([]check.Outcome, error) {
 	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || all {

@@ -42,7 +42,7 @@ func (m *Merger) fetch(ctx context.Context) (string, error) {
 	return commit, m.sawRemote(ctx, commit)
 }
 
-// sawRemote notes where the remote's branch is.
+// sawRemote records the position of the remote's branch.
 func (m *Merger) sawRemote(ctx context.Context, commit string) error {
 	if err := m.Tree.SetRef(ctx, m.remoteRef(), commit); err != nil {
 		return err
@@ -71,18 +71,17 @@ func (m *Merger) known(ctx context.Context) (string, error) {
 	return commit, err
 }
 
-// ErrAway means that only the remote may know something, and cannot be reached: ralph asks again later. It wraps
+// ErrAway means that only the remote may know the answer, and cannot be reached: ralph asks again later. It wraps
 // [ralph.ErrConflict].
 var ErrAway = ralph.Conflict("the remote cannot be reached")
 
-// remoteFresh is the time for which a look at a remote is valid: a merge built on an outdated look
-// cannot be pushed.
+// remoteFresh is how long a look at the remote is valid. A merge that was built on an outdated look cannot be pushed.
 const remoteFresh = 5 * time.Second
 
 // A lookout holds the time of the last look at the remote of one target, by any goroutine of this process.
 type lookout struct {
 	fetching sync.Mutex
-	seen     atomic.Pointer[time.Time] // nil if that does not count any more
+	seen     atomic.Pointer[time.Time] // nil if the last look does not count any more
 }
 
 // fetched returns the commit of the remote's branch. A process runs only one fetch at once, because git refuses
@@ -93,7 +92,7 @@ func (m *Merger) fetched(ctx context.Context) (string, error) {
 		if commit, err := m.Tree.Ref(ctx, m.remoteRef()); err != nil || commit != "" {
 			return commit, err
 		}
-		remote.fetching.Lock() // nothing is known yet
+		remote.fetching.Lock() // no commit is known yet
 	}
 	defer remote.fetching.Unlock()
 	return m.latest(ctx)
@@ -163,7 +162,7 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 	})
 }
 
-// mended returns the key by which a remote may take what it has refused.
+// mended returns the configuration key that may make the remote accept a refused push.
 func (m *Merger) mended(refused string) string {
 	switch of := unsigned.MatchString(refused); {
 	case of && !m.Sign && m.Squash:
@@ -181,7 +180,7 @@ func (m *Merger) mended(refused string) string {
 // unsigned matches remotes' messages about a commit without a signature.
 var unsigned = regexp.MustCompile(`(?i)\b(un)?sign(ed|atures?)\b|\bgpg\b`)
 
-// maxAfterOutput is the number of bytes of a failed command's output that are quoted.
+// maxAfterOutput is the maximum number of quoted bytes of a failed command's output.
 const maxAfterOutput = 2000
 
 // runAfter runs the commands configured for a verified branch, at most once: their effects, such as a pull request, are

@@ -15,8 +15,8 @@ import (
 // mostLanded bounds the commits of the target that are compared with a branch.
 const mostLanded = 200
 
-// landed returns the first commit of the target that has all of a branch that people have merged, squashed or rebased
-// there; "" if none has.
+// landed returns the first commit of the target that contains all of a branch that people have merged, squashed or
+// rebased there; "" if there is none.
 func (m *Merger) landed(ctx context.Context, branch, tip string) (string, error) {
 	list, err := m.Tree.Commits(ctx, tip, branch)
 	if err != nil {
@@ -30,7 +30,7 @@ func (m *Merger) landed(ctx context.Context, branch, tip string) (string, error)
 	return "", nil
 }
 
-// has reports whether merging a branch would not change a commit.
+// has reports whether a commit has all of a branch, so that a merge would not change it.
 func (m *Merger) has(ctx context.Context, commit, branch string) (bool, error) {
 	merged, err := m.Tree.MergeTree(ctx, commit, branch)
 	if err != nil || len(merged.Conflicts) > 0 {
@@ -52,7 +52,7 @@ func (m *Merger) restack(ctx context.Context) error {
 	}
 	own, err := m.Tree.Refs(ctx, branchRef("ralph"))
 	if err != nil || len(own) == 0 {
-		return err // another machine has the branches
+		return err // the branches are on another machine
 	}
 	list, err := store.Read(ctx, m.Store, (*store.Tx).Merged)
 	if err != nil || len(list) == 0 {
@@ -103,7 +103,7 @@ func (m *Merger) rebuild(ctx context.Context, c ralph.Change, tip string) (why s
 	}
 	for _, d := range before {
 		if !m.Tree.Has(ctx, d.To) {
-			continue // it was merged on another machine
+			continue // another machine merged it
 		}
 		stands, err := m.below(ctx, d.To, head)
 		if err != nil {
@@ -176,7 +176,7 @@ func (m *Merger) upgrade(ctx context.Context, c, d ralph.Change, name, head stri
 	return "", m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.Restacked(c, d, m.Into, to) })
 }
 
-// between merges two commits as if base was all that they have in common.
+// between merges two commits with base as their only common ancestor.
 func (m *Merger) between(ctx context.Context, base, ours, theirs string) (tree string, conflicts []string, err error) {
 	made := [3]string{}
 	for i, commit := range []string{base, ours, theirs} {

@@ -128,8 +128,7 @@ func (m *Merger) beneath(ctx context.Context, seen, commit, head string) (string
 	return seen, nil
 }
 
-// Conflicts reports whether a branch conflicts with the target, both as they are on the remote or
-// were fetched last.
+// Conflicts reports whether a branch conflicts with the target, both as on the remote, or as last fetched.
 func (m *Merger) Conflicts(ctx context.Context, branch string, fetch bool) (bool, error) {
 	head, err := m.Tree.Ref(ctx, branchRef(branch))
 	if fetch && err == nil {
@@ -170,8 +169,9 @@ func (m *Merger) DropBranch(ctx context.Context, branch, head string) error {
 	return m.Tree.SetRef(ctx, branchRef(branch), "")
 }
 
-// follows reports whether a branch is where an earlier change of the task has left it, or where a session was sent on:
-// the later change replaces its content. It began there, with the conflicts with the target marked.
+// follows reports whether a branch is at the result of an earlier change of the task, or at the start of a session that
+// was sent on: then the later change replaces its content. The session began there, with the conflicts with the target
+// marked.
 func (m *Merger) follows(ctx context.Context, c ralph.Change, point string) (bool, error) {
 	list, err := store.Read(ctx, m.Store, func(tx *store.Tx) ([]ralph.Change, error) {
 		return tx.Changes(c.TaskID, 0)

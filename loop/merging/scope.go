@@ -22,7 +22,7 @@ func (m *Merger) outside(pairs []worktree.Pair, task ralph.Task) (list []ralph.B
 	return list
 }
 
-// mostDependencies is the most changed dependencies that are recorded.
+// mostDependencies is the maximum number of recorded dependencies.
 const mostDependencies = 100
 
 // dependencies returns the dependencies that a change adds, removes or changes, up to mostDependencies.

@@ -15,7 +15,7 @@ type Action string
 // The actions.
 const (
 	Rest     Action = "rest"      // nothing can be done now
-	Requeue  Action = "requeue"   // a kill left changes half done: they start again
+	Requeue  Action = "requeue"   // a kill interrupted changes: they start again
 	Build    Action = "build"     // merge the changes with the target's tip
 	Verify   Action = "verify"    // verify the commit that would be merged
 	Move     Action = "move"      // move the commit point
@@ -29,12 +29,12 @@ const (
 
 // A Queue is everything that the choice of the next step depends on.
 type Queue struct {
-	Line   []ralph.Change // changes being checked or queued, in the order of merging
+	Line   []ralph.Change // checked or queued changes, in the order of merging
 	Single bool           // each change is verified and merged by itself
-	Branch bool           // each gets its own branch: none is merged onto another
+	Branch bool           // each gets its own branch, and none is merged onto another
 	Most   int            // maximum number of changes to merge together; 0 for all
-	Paused string         // why nothing is merged; "" if merging is not paused
-	Waits  bool           // a remote is not tried for a while
+	Paused string         // why merging is paused; "" if it is not
+	Waits  bool           // the remote is not tried for a while
 	Alone  int64          // the task that must be merged before any other; 0 for none
 
 	Target  Target
@@ -61,7 +61,7 @@ type Step struct {
 	Do      Action
 	Changes []ralph.Change // the changes concerned; just one for a conflict, a refusal or a block
 	Reason  string
-	Wait    time.Duration // the longest, of [Await]
+	Wait    time.Duration // the longest wait, for [Await]
 	Working bool          // with [Rest]: a session works on the task that is merged next
 }
 
@@ -150,8 +150,7 @@ func (q Queue) first(n int) (list []ralph.Change) {
 	return list
 }
 
-// free returns the number of links that wait for nothing, or else how long they wait for a link
-// ahead that is being checked.
+// free returns how many links may be merged now; for 0, how long they wait for a link ahead that is being checked.
 func (q Queue) free() (n int, wait time.Duration) {
 	checking := slices.IndexFunc(q.Line, func(c ralph.Change) bool { return c.State == ralph.Checking })
 	if checking < 0 || q.Branch {
@@ -175,19 +174,19 @@ func (q Queue) free() (n int, wait time.Duration) {
 // after returns [Queue.Most] for the next step.
 func (q Queue) after(s Step) int {
 	switch {
-	case s.Do == Build && q.Stack != nil && q.Stack.Refused != "": // one of them is at fault
+	case s.Do == Build && q.Stack != nil && q.Stack.Refused != "": // one of the changes is at fault
 		return len(s.Changes)
 	case s.Do == Move && q.Stack != nil && q.Stack.Left != nil && len(s.Changes) == len(q.Stack.Links):
-		return 1 // the changes left out are next, or they would wait as long as others come
+		return 1 // the changes left out are next; otherwise they would wait while others come
 	case s.Do == Move:
-		return q.Most / 2 // one of the others is
+		return q.Most / 2 // one of the other changes is at fault
 	case s.Do == SendBack: // the other changes may be fine together
 		return 0
 	}
 	return q.Most
 }
 
-// those returns the changes in the queue that are accepts.
+// those returns the queued changes for which are is true.
 func (q Queue) those(are func(ralph.Change) bool) (list []ralph.Change) {
 	for _, c := range q.Line {
 		if are(c) {
@@ -226,7 +225,7 @@ func (q Queue) next() []ralph.Change {
 	return queued
 }
 
-// includes reports whether a change is one of the stack's.
+// includes reports whether the stack was built from a change.
 func (s *Stack) includes(c ralph.Change) bool { return s != nil && slices.Contains(s.Of, c.ID) }
 
 // A Verdict is the result of a verification; "" before it.
@@ -238,16 +237,16 @@ const (
 	Refused Verdict = "refused"
 )
 
-// A Trial is everything that the next step of a check depends on.
+// A Trial has everything that the next step of a check depends on.
 type Trial struct {
 	Conflicts bool // the change conflicts with the target
 	Clashes   bool // it conflicts with changes ahead of it
 	Behind    bool // its candidate has changes ahead of it
 	Lands     bool // those can be merged before it
-	Late      bool // nothing is waited for, or verified again, any more
+	Late      bool // no more waiting or verifying
 
-	Verdict Verdict // on its candidate
-	Alone   Verdict // on the change alone on the tip
+	Verdict Verdict // of its candidate
+	Alone   Verdict // of the change alone on the tip
 	Known   bool    // the commit below its candidate was verified
 	Passed  bool    // it has passed in some form
 	Moved   bool    // the target has moved since
@@ -289,7 +288,7 @@ type Refs struct {
 	Seen  string // people's branch at the last look
 }
 
-// A Stand is the state of a target, including whether people have taken back merged commits.
+// A Stand is the state of a target, including whether people have removed merged commits.
 type Stand struct {
 	Target
 	Rewritten bool // people's branch counts: people removed commits of the commit point from it
@@ -327,7 +326,7 @@ func Standing(r Refs, branch string, remote bool, below func(commit, of string) 
 	case r.Point == "" || is(r.Point, r.Local):
 		s.Tip = r.Local
 	case r.Seen != "" && !is(r.Seen, r.Local) && (is(r.Point, r.Seen) || is(r.Local, r.Point)):
-		// People have seen the merged commits and removed them. Otherwise, as during a rebase, they stay.
+		// People have seen the merged commits and removed them. Otherwise the commits stay, as during a rebase.
 		s.Tip, s.Point, s.Rewritten = r.Local, r.Local, true
 	case is(r.Local, r.Point):
 		s.Tip = r.Point

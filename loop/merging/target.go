@@ -18,7 +18,7 @@ import (
 	"ralph/store"
 )
 
-// target returns where the next change would be merged.
+// target returns the target of the next merge.
 func (m *Merger) target(ctx context.Context) (Target, error) {
 	s, err := m.stand(ctx)
 	return s.Target, err
@@ -36,8 +36,7 @@ func (m *Merger) Tip(ctx context.Context) (string, error) {
 	return s.Tip, err
 }
 
-// Begin returns the commit with which the work that ends at head is compared where it is not merged: see
-// [worktree.Tree.Begin].
+// Begin returns the commit to compare unmerged work that ends at head with; see [worktree.Tree.Begin].
 func (m *Merger) Begin(ctx context.Context, base, head string) (string, error) {
 	return m.Tree.Begin(ctx, base, head, PointRef(m.Into), branchRef(m.Into), m.remoteRef())
 }
@@ -61,7 +60,7 @@ func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
 			}
 			continue
 		}
-		if landed, err := m.landed(ctx, c.To, base); err == nil && landed != "" { // squashed or rebased
+		if landed, err := m.landed(ctx, c.To, base); err == nil && landed != "" { // it was squashed or rebased
 			continue
 		}
 		merged, err := m.Tree.MergeTree(ctx, base, c.To)
@@ -97,7 +96,7 @@ var moving sync.Mutex
 func (m *Merger) stand(ctx context.Context) (s Stand, err error) {
 	var r Refs
 	switch {
-	case m.Branch && !m.Pulls: // the branch is people's alone
+	case m.Branch && !m.Pulls: // only people move the branch
 	case m.Push != "":
 		r.Point, err = m.known(ctx)
 	default:
@@ -125,7 +124,7 @@ func (m *Merger) stand(ctx context.Context) (s Stand, err error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Rewritten { // first, so that after a kill this does not look like a merge
+	if s.Rewritten { // first, so that a kill does not make it look like a merge
 		if _, err := m.Tree.Move(ctx, PointRef(m.Into), r.Point, r.Local, "people moved "+m.Into); err != nil {
 			return s, err
 		}
@@ -136,8 +135,7 @@ func (m *Merger) stand(ctx context.Context) (s Stand, err error) {
 	return s, err
 }
 
-// rewritten keeps and reports merged commits that people's branch did not
-// have yet when they reset it to before them.
+// rewritten keeps and reports merged commits that people's branch never had when they reset it to an earlier commit.
 func (m *Merger) rewritten(ctx context.Context, r Refs) error {
 	seen, err := m.below(ctx, r.Point, r.Seen)
 	if err != nil || seen {
@@ -165,7 +163,7 @@ func (m *Merger) point(ctx context.Context, c ralph.Change) (string, error) {
 	return m.Tree.Ref(ctx, PointRef(m.Into))
 }
 
-// pointRef returns the ref that is moved for a change.
+// pointRef returns the ref that a change's merge moves.
 func (m *Merger) pointRef(ctx context.Context, c ralph.Change) (string, error) {
 	if m.Branch {
 		name, err := m.branchOf(ctx, c)
@@ -209,7 +207,7 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 	}
 	c := list[len(list)-1]
 	c.From = list[0].From
-	// From here on the ref decides: even a run that is stopped now moves it.
+	// From here on the ref decides: even a stopped run moves it.
 	ctx = context.WithoutCancel(ctx)
 	why := strings.Join(tasks(list), ", ")
 	if m.Push != "" {
@@ -217,12 +215,12 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 			return err
 		}
 	}
-	if m.Push == "" || m.Branch { // for a pushed branch, too, this is the commit point
+	if m.Push == "" || m.Branch { // this is the commit point of a pushed branch, too
 		ref, err := m.pointRef(ctx, c)
 		if err != nil {
 			return err
 		}
-		// The next look checks whether it moved.
+		// The next look checks whether the point moved.
 		moving.Lock()
 		_, err = m.Tree.Move(ctx, ref, c.From, c.To, why)
 		moving.Unlock()
@@ -234,8 +232,8 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 	return nil
 }
 
-// describe fills in the results for changes, the first links of a stack, once the commit point moves away from point.
-// Changes that were verified one by one become commits of the target one by one, others all together.
+// describe fills in the results of the changes, the first links of a stack, before the commit point moves from point.
+// Changes that were verified one by one become single commits of the target, others one commit together.
 func (m *Merger) describe(ctx context.Context, list []ralph.Change, point string, s *Stack) (err error) {
 	together := s.Commit
 	if s.Verified == 0 && s.Links[0].Onto != s.Target.Tip {
@@ -279,7 +277,7 @@ func (m *Merger) signed(ctx context.Context, commit, onto string) (string, error
 	return made, err
 }
 
-// signedCommit creates a merge commit in people's name, signed if merges are.
+// signedCommit creates a merge commit in people's name, signed if merges are signed.
 func (m *Merger) signedCommit(ctx context.Context, tree string, parents []string, message string) (string, error) {
 	commit, err := m.commit(ctx, tree, parents, message)
 	if err == nil && m.Sign {
@@ -288,13 +286,13 @@ func (m *Merger) signedCommit(ctx context.Context, tree string, parents []string
 	return commit, err
 }
 
-// sign replaces the commits that the branch gets from the first n links of a stack with signed ones: the commit
-// that merges all of them, if there is one, else the links' own.
+// sign replaces the commits that the branch gets from the first n links of a stack with signed ones: the commit that
+// merges all of them, if there is one, or else the commits of the links.
 func (m *Merger) sign(ctx context.Context, s *Stack, n int, together string) (commit string, err error) {
 	commit = together
 	if together != "" && together != s.Target.Tip {
 		commit, err = m.signed(ctx, together, s.Target.Tip)
-		for i := range s.Links[:n] { // one of a single link is that link's
+		for i := range s.Links[:n] { // the commit of a single link is the link's own
 			if s.Links[i].Commit == together {
 				s.Links[i].Commit = commit
 			}
@@ -322,7 +320,7 @@ func tasks(list []ralph.Change) []string {
 	return names
 }
 
-// complete records that changes have been merged, the third step, and updates people's branch.
+// complete records changes as merged, which is the third step, and updates people's branch.
 func (m *Merger) complete(ctx context.Context, list []ralph.Change) error {
 	ctx, c := context.WithoutCancel(ctx), list[0]
 	into := m.Into
@@ -331,7 +329,7 @@ func (m *Merger) complete(ctx context.Context, list []ralph.Change) error {
 			return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.BeginReview(c) })
 		}
 		if err := m.runAfter(ctx, c, into); err != nil {
-			// The branch exists, as promised.
+			// The branch exists, so the task is complete anyway.
 			m.Log.Warn("merge.after failed", "task", c.TaskID, "branch", into, "error", err)
 			what := fmt.Sprintf("merge.after failed for TASK-%d on branch %s: %s", c.TaskID, into, text.Line(err.Error(), 500))
 			err = m.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -378,7 +376,7 @@ func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	if missing, err = m.missing(ctx, list); err != nil || len(missing) == 0 || !m.Travels() {
 		return missing, err
 	}
-	// Another machine may have merged them, and they have not been fetched yet.
+	// Another machine may have merged them, without a fetch here since.
 	remote, err := m.remote(ctx)
 	if err != nil {
 		return nil, err
@@ -387,7 +385,7 @@ func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil: // the remote is away: nothing is known about changes that were never here
+	case err != nil: // the remote is unreachable: changes of other machines are unknown
 		return slices.DeleteFunc(missing, func(c ralph.Change) bool { return !m.Tree.Has(ctx, c.To) }), nil
 	case commit != "":
 		err = m.sawRemote(ctx, commit)
@@ -398,7 +396,7 @@ func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	return m.missing(ctx, list)
 }
 
-// missing is [Merger.Missing] for some changes, the newest first, as far as this machine knows.
+// missing is [Merger.Missing] for some changes, newest first, as far as this machine knows.
 func (m *Merger) missing(ctx context.Context, list []ralph.Change) (missing []ralph.Change, err error) {
 	if len(list) == 0 || m.Branch && m.Push != "" {
 		return nil, nil
@@ -415,7 +413,7 @@ func (m *Merger) missing(ctx context.Context, list []ralph.Change) (missing []ra
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range list { // one that was merged before an older one may lie below that one
+	for _, c := range list { // an older change may be above a newer one
 		for i := 0; i < len(tips) && !there[c.To] && err == nil; i++ {
 			there[c.To], err = m.below(ctx, c.To, tips[i])
 		}
@@ -437,7 +435,7 @@ func (m *Merger) missing(ctx context.Context, list []ralph.Change) (missing []ra
 	return slices.DeleteFunc(slices.Clone(list), func(c ralph.Change) bool { return there[c.To] || kept[c.TaskID] }), nil
 }
 
-// tips returns the places of the target: here, in ralph's ref and on the remote.
+// tips returns the positions of the target: the local branch, ralph's ref, the remote.
 func (m *Merger) tips(ctx context.Context) (tips []string, err error) {
 	for _, ref := range []string{branchRef(m.Into), PointRef(m.Into), m.remoteRef()} {
 		tip, err := m.Tree.Ref(ctx, ref)
@@ -451,8 +449,8 @@ func (m *Merger) tips(ctx context.Context) (tips []string, err error) {
 	return tips, nil
 }
 
-// Reverted returns which of some changes, the newest first, people have taken back, as far as this machine knows.
-// With a remote, a missing commit may be another machine's.
+// Reverted returns the changes that people have reverted, newest first, as far as this machine knows. With a remote, a
+// missing commit may be another machine's.
 func (m *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []ralph.Reverted, err error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -489,8 +487,7 @@ func (m *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []
 	return reverted, err
 }
 
-// takenBack returns the last of some reverts, oldest first, that takes a commit back and is not
-// itself reverted.
+// takenBack returns the last revert of a commit that is not itself reverted. Reverts are listed oldest first.
 func takenBack(all []worktree.Revert, commit string) (by ralph.Commit, ok bool) {
 	for i, r := range all {
 		if !slices.Contains(r.Of, commit) {
@@ -510,9 +507,8 @@ func (m *Merger) reached(point string) {
 	}
 }
 
-// fastForward fast-forwards people's branch to the commit point, if that touches none of their work. Otherwise it
-// tells people once why and how to do it, and the next call tries again. The caller has read the records of earlier
-// tries.
+// fastForward fast-forwards people's branch to the commit point, if that touches none of their work. Otherwise it tells
+// people once why, and how to do it; the next call tries again. recorded has the records of earlier tries.
 func (m *Merger) fastForward(ctx context.Context, recorded store.MergeQueue) error {
 	if m.Branch {
 		return nil
@@ -524,8 +520,8 @@ func (m *Merger) fastForward(ctx context.Context, recorded store.MergeQueue) err
 	return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(behind) })
 }
 
-// CaughtUp looks again why people's branch lacks merged work: they may have merged it themselves, or committed, or
-// removed the obstacle. It moves nothing.
+// CaughtUp checks again why people's branch lacks merged work: they may have merged it, made a commit, or removed the
+// obstacle. It moves nothing.
 func (m *Merger) CaughtUp(ctx context.Context) error {
 	at, err := m.look(ctx)
 	if err != nil {
@@ -561,7 +557,7 @@ func (m *Merger) follow(ctx context.Context) ralph.TargetBehind {
 	if behind.Reason == "" {
 		return ralph.TargetBehind{}
 	}
-	if behind.Commit == "" { // it could not be found out
+	if behind.Commit == "" { // the reason is unknown
 		return behind
 	}
 	if behind.Ahead, err = m.Tree.Count(ctx, branchRef(m.Into), behind.Commit); err != nil {
@@ -589,12 +585,12 @@ func (m *Merger) tryFollow(ctx context.Context) (behind ralph.TargetBehind, err 
 	return at.TargetBehind, err
 }
 
-// A lag compares people's branch with the commit point. Its reason is "" if the branch has all of
-// it, or can be moved.
+// A lag compares people's branch with the commit point. Its reason is "" if the branch has all merged work, or can be
+// moved.
 type lag struct {
 	ralph.TargetBehind
-	forward bool   // it can be fast-forwarded to the commit, judging by commits
-	local   string // the commit at which it is
+	forward bool   // the commit graph allows a fast-forward to the commit
+	local   string // the branch's own commit
 	in      []worktree.Checkout
 }
 
@@ -665,7 +661,7 @@ func (m *Merger) inTheWay(ctx context.Context, at lag) (string, error) {
 	var edits, others []string
 	for _, f := range files {
 		if _, err := os.Lstat(filepath.Join(at.in[0].Dir, f)); !slices.Contains(had, f) && err == nil {
-			others = append(others, f) // ignored ones, too
+			others = append(others, f) // including ignored files
 		} else if slices.Contains(uncommitted, f) {
 			edits = append(edits, f)
 		}
@@ -699,7 +695,7 @@ func (m *Merger) diverged(ctx context.Context, b ralph.TargetBehind, local, git 
 	return b, err
 }
 
-// quoted quotes a path for a shell if it has to be.
+// quoted quotes a path for a shell if necessary.
 func quoted(path string) string {
 	plain := func(r rune) bool {
 		return strings.ContainsRune("/._-+,@%", r) || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -745,7 +741,7 @@ func slug(title string) string {
 	return name
 }
 
-// maxSlug keeps branch names short.
+// maxSlug is the maximum length of a slug in bytes.
 const maxSlug = 50
 
 // branchOf returns the name of the branch for a change, which stays when the task's title changes: a session for a

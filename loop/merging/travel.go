@@ -13,7 +13,7 @@ import (
 // continue from them.
 func (m *Merger) Travels() bool { return m.Store.Shared() && m.Push != "" && !m.Branch }
 
-// HandOver puts a session's change on the remote, where the other machines of the queue find it.
+// HandOver pushes a session's change to the remote, where the other machines of the queue find it.
 func (m *Merger) HandOver(ctx context.Context, c ralph.Change) error {
 	if !m.Travels() {
 		return nil
@@ -28,8 +28,8 @@ func (m *Merger) HandOver(ctx context.Context, c ralph.Change) error {
 	return nil
 }
 
-// Obtain returns the commit of a change. It fetches the commit if another machine made it; "" if it was never handed
-// over. The error wraps [ErrAway] if the remote cannot be reached.
+// Obtain returns the commit of a change, and fetches it if another machine made it; "" if it was never handed over. The
+// error wraps [ErrAway] if the remote cannot be reached.
 func (m *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err error) {
 	commit, err = m.Tree.Ref(ctx, c.Ref())
 	if err != nil || commit != "" && (c.Head == "" || commit == c.Head) || !m.Travels() {

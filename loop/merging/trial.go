@@ -19,21 +19,21 @@ import (
 	"ralph/loop/trial"
 )
 
-// The bounds of a trial after its first run: the number of further runs, and their total time in
-// verifications.
+// The bounds of a trial after its first run: the number of further runs, and their total time in multiples of a
+// verification.
 const (
 	mostRuns  = 14
 	mostTimes = 3
-	mostTook  = 2 // verifications that a run may take, beside a while
+	mostTook  = 2 // multiple of a verification that a run may take, with a minimum
 	leastTime = 30 * time.Second
 	mostFiles = 1000 // test files
-	mostAlone = 8    // expectations that are tried alone
+	mostAlone = 8    // expectations that are tried one by one
 )
 
-// A suite is the tests of a commit, with their expectations.
+// A suite has the tests of a commit, with their expectations.
 type suite struct {
 	commit string
-	seed   string // stays the same, so that the run of a merged candidate also serves for the new target
+	seed   string // constant, so that the run of a merged candidate also serves for the new target
 	files  []trial.Expectations
 	lay    map[string]func(text, parts []byte) []byte // for files that also contain code
 }
@@ -47,9 +47,9 @@ type experiment struct {
 	took     time.Duration
 	runs     int
 	until    time.Time
-	unloaded bool // the candidate does not load the target's tests beside its own
+	unloaded bool // the candidate does not load the target's tests beside its own tests
 	found    trial.Verdict
-	left     int // files that were not tried alone
+	left     int // files that were not tried one by one
 	lost     int // expectations whose change does not load
 	late     bool
 }
@@ -85,7 +85,7 @@ func (e *examination) tries(ctx context.Context) (err error) {
 	}
 	x.suite.files = slices.DeleteFunc(x.suite.files, func(f trial.Expectations) bool {
 		return slices.ContainsFunc(e.results.Files, func(c gate.Changed) bool { return c.Code && c.Path == f.Name() })
-	}) // files that may be the code under test stay the candidate's
+	}) // files that may be the tested code stay those of the candidate
 	x.took, x.until = took, time.Now().Add(max(leastTime, mostTimes*took))
 	if err := x.all(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -123,8 +123,8 @@ func (e *examination) fewer() {
 	}
 }
 
-// took returns how long the verification of the candidate took, or that of the target if it is known and
-// shorter: a slow candidate is tried nevertheless.
+// took returns how long the verification of the candidate took, or that of the target if it is known and shorter: a
+// slow candidate does not escape the trial.
 func (e *examination) took(ctx context.Context) (quick, took time.Duration, err error) {
 	tree, err := e.Tree.Whole(ctx, e.tip)
 	if err != nil {
@@ -159,7 +159,7 @@ func (e *examination) tried(took time.Duration) bool {
 	return false
 }
 
-// trialAuto is the maximum time of a verification for a trial of every change.
+// trialAuto is how long a verification may take at most for a trial of every change.
 const trialAuto = time.Minute
 
 // suite reads the tests of a commit.
@@ -187,7 +187,7 @@ func (m *Merger) suite(ctx context.Context, rules gate.Rules, commit string) (s 
 	return s, nil
 }
 
-// seed returns a secret value: the authors of the tried work must not know which values change.
+// seed returns a secret value: authors must not know which values change.
 func (m *Merger) seed() (string, error) {
 	name := filepath.Join(m.State, "trial.key")
 	key, err := os.ReadFile(name)
@@ -215,7 +215,7 @@ func parts(files []trial.Expectations) (list []part) {
 	return list
 }
 
-// halves returns two halves of parts: of their files, or of the expectations of a single one.
+// halves splits parts in two: their files, or the expectations of a single file.
 func halves(list []part) (a, b []part) {
 	if len(list) > 1 {
 		return list[:len(list)/2], list[len(list)/2:]
@@ -233,7 +233,7 @@ func size(list []part) (n int) {
 	return n
 }
 
-// mutants runs commands on a commit with mutants of tests of the suite. Without lists the parts to leave out.
+// mutants runs commands on a commit with mutants of the suite's tests. Without lists the parts to leave out.
 func (m *Merger) mutants(
 	ctx context.Context, s suite, commit string, list []part, round int, without []gate.Edit, commands []string,
 ) ([]gate.Run, error) {
@@ -264,7 +264,7 @@ func (x *experiment) all(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	if x.results.Moved { // tests do not load in their old place
+	if x.results.Moved { // tests do not load at their old paths
 		return nil
 	}
 	if trial.Missing(first.Target, first.Candidate) && x.clash() {
@@ -301,8 +301,8 @@ func (x *experiment) group(ctx context.Context, list []part) (first trial.Round,
 	return first, nil
 }
 
-// round runs mutants on the target and, if a command notices them there, with the candidate. It runs all commands in
-// their order, because one may need another's output.
+// round runs mutants on the target and, if a command fails there, on the candidate. It runs all commands in their
+// order, because one may need another's output.
 func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Round, err error) {
 	if r.Target, err = x.bounded(ctx, x.tip, list, n); err != nil || r.Target == nil {
 		return r, err
@@ -315,7 +315,7 @@ func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Rou
 	return r, err
 }
 
-// bounded runs mutants within the time that a run is given. If that ends, the result has the tests that had ended.
+// bounded runs mutants for at most the time of one run. At a timeout the result has the tests that had finished.
 func (x *experiment) bounded(ctx context.Context, commit string, list []part, n int) ([]gate.Run, error) {
 	x.runs++
 	within, stop := context.WithTimeout(ctx, mostTook*x.took+leastTime/mostTook)
@@ -332,21 +332,21 @@ func (x *experiment) bounded(ctx context.Context, commit string, list []part, n 
 	if within.Err() == nil || ctx.Err() != nil {
 		return runs, err
 	}
-	x.late = true // a mutant may wait for ever; the tests before it have ended
+	x.late = true // a mutant may hang; the tests before it have finished
 	for i := range runs {
-		runs[i].Passed = commit == x.tip // for the command itself the target has no result
+		runs[i].Passed = commit == x.tip // so that the command itself never counts as neutralised
 	}
 	return runs, nil
 }
 
-// tests returns the candidate's own tests, as the target has them.
+// tests returns the edits that restore the target's version of the candidate's own tests.
 func (x *experiment) tests() []gate.Edit {
 	setting := func(c gate.Changed) bool { return c.Kind != gate.Test }
 	return gate.Old(slices.DeleteFunc(slices.Clone(x.results.Files), setting))
 }
 
-// hides reports whether a round names fewer tests than exist: some mutants do not load, or prevent others from
-// running. If the target's former tests refuse the candidate, that is already known.
+// hides reports whether a round names fewer tests than exist: some mutants do not load, or prevent others from running.
+// If the target's tests refuse the candidate, that is already known.
 func (x *experiment) hides(r trial.Round) bool {
 	return trial.Missing(x.plain, r.Target) ||
 		len(x.examination.found.Weakened) == 0 && trial.Missing(r.Target, r.Candidate)
@@ -355,7 +355,7 @@ func (x *experiment) hides(r trial.Round) bool {
 // clash reports whether the candidate has its own tests that may prevent the target's from loading.
 func (x *experiment) clash() bool { return len(x.tests()) > 0 }
 
-// spent reports whether no further run is to begin.
+// spent reports whether no further run may begin.
 func (x *experiment) spent(ctx context.Context) bool {
 	return ctx.Err() != nil || x.runs >= mostRuns || time.Now().After(x.until)
 }
@@ -385,7 +385,7 @@ func (x *experiment) split(ctx context.Context, list []part) error {
 	return nil
 }
 
-// alone tries file by file, for commands that name no tests, and some expectations of each: another red test hides a
+// alone tries each file, for commands that name no tests, and some expectations of each: another red test would hide a
 // neutralised one.
 func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) error {
 	nameless := slices.DeleteFunc(trial.Nameless(x.plain), func(c string) bool {

@@ -8,8 +8,8 @@ import (
 	"ralph"
 )
 
-// Reverse makes a change that undoes merged changes of a task, newest first, each on the target's tip. Conflicts are
-// the files that later commits have changed. It has no head if the target has nothing of them left.
+// Reverse makes a change that undoes merged changes of a task, newest first, on the target's tip. Conflicts are the
+// files that later commits have changed. The result has no head if nothing of the changes is left in the target.
 func (m *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Change, conflicts []string, err error) {
 	tip, err := m.Tip(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (m *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Ch
 	return r, nil, m.SetChangeRef(ctx, r)
 }
 
-// without returns a tree without a merged change.
+// without returns a tree with a merged change removed.
 func (m *Merger) without(ctx context.Context, tree string, c ralph.Change) (_ string, conflicts []string, err error) {
 	after, err := m.Tree.Whole(ctx, c.Commit)
 	if err != nil {
@@ -51,7 +51,7 @@ func (m *Merger) without(ctx context.Context, tree string, c ralph.Change) (_ st
 	if err != nil {
 		return "", nil, err
 	}
-	// Git merges by the common ancestor of two commits: here the commit itself.
+	// Git merges by the common ancestor of two commits, which here is the change's own commit.
 	base, err := m.Tree.CommitTree(ctx, after, nil, "what is undone\n", [2]string{})
 	if err != nil {
 		return "", nil, err

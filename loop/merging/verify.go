@@ -13,12 +13,12 @@ import (
 	"ralph/store"
 )
 
-// An Attempt is the result of trying a change while its session could still go on.
+// An Attempt is the result of trying a change while its session can still continue.
 type Attempt struct {
 	Built
 	Conflict string // why it cannot be merged; "" if it can
 	Checks   []ralph.Check
-	Merged   []ralph.Check // set if it passed, but not merged with newer merges, which is a conflict too
+	Merged   []ralph.Check // set if it passed but could not be merged with newer work; that is a conflict too
 }
 
 // A Built is a commit that merges a change, and the result of its verification.
@@ -32,8 +32,7 @@ type Built struct {
 	Rewritten []ralph.Touch // protected files that the commands changed, the reason for its refusal
 }
 
-// Own returns the commit of the change alone, merged onto a target that contains all changes ahead
-// of it.
+// Own returns the change's own merge, onto a target with all changes ahead of it.
 func (b Built) Own() Built {
 	b.Target.Tip = b.Onto
 	return b
@@ -43,10 +42,10 @@ func (b Built) Own() Built {
 type trying struct {
 	*Merger
 	change ralph.Change
-	until  time.Time           // when nothing is waited for any more; zero before the first wait
+	until  time.Time           // the deadline for waiting; zero before the first wait
 	slow   bool                // a verification took too long for another one
 	tried  map[string]*Attempt // by tree
-	passed *Attempt            // the last that passed
+	passed *Attempt            // the last attempt that passed
 }
 
 // Try checks the work of a claimed done. It gives the change its place in the line, merges it with the target's tip
@@ -75,8 +74,7 @@ func (m *Merger) Try(ctx context.Context, c ralph.Change) (a Attempt, err error)
 	}
 }
 
-// step looks at the target and at the line, and performs the next step. over is set once a is the
-// result.
+// step looks at the target and the line, and takes the next step. If over is true, a is the result.
 func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	c := t.change
 	on, err := t.target(ctx)
@@ -99,7 +97,7 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	alone := both
 	if refused := t.refused(both); len(both.Links) > 0 && (refused != nil || !both.has(c)) {
 		below := on
-		if refused != nil { // the changes ahead may have just been merged
+		if refused != nil { // the changes ahead may have been merged just now
 			below = refused.Target
 		}
 		if alone, err = t.stack(ctx, []ralph.Change{c}, below); err != nil {
@@ -150,7 +148,7 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	return *t.tried[alone.tree()], true, nil
 }
 
-// refused returns the attempt that refused the candidate; nil if it was not refused.
+// refused returns the attempt of a refused candidate; nil if it was not refused.
 func (t *trying) refused(s *Stack) *Attempt {
 	if s.has(t.change) {
 		if a := t.tried[s.tree()]; a != nil && a.Refused != "" {
@@ -188,7 +186,7 @@ func (t *trying) trial(both, alone *Stack) Trial {
 	return trial
 }
 
-// check verifies the change as it is in a stack, the last of it.
+// check verifies the change as the last one of a stack.
 func (t *trying) check(ctx context.Context, s *Stack) (Attempt, error) {
 	l := s.Links[len(s.Links)-1]
 	a := &Attempt{Built: Built{Target: s.Target, Onto: l.Onto, Commit: l.Commit, Tree: l.Tree}}
@@ -218,7 +216,7 @@ func (t *trying) check(ctx context.Context, s *Stack) (Attempt, error) {
 	return *a, nil
 }
 
-// conflicts returns the attempt of a change that conflicts with merged work, or fails with it.
+// conflicts returns the attempt of a change that conflicts with merged work or fails on it.
 func (t *trying) conflicts(ctx context.Context, trial Trial, both, alone *Stack) Attempt {
 	if trial.Conflicts {
 		b := Built{Target: alone.Target, Conflicts: alone.Conflicts}
@@ -226,7 +224,7 @@ func (t *trying) conflicts(ctx context.Context, trial Trial, both, alone *Stack)
 	}
 	a := t.tried[both.tree()]
 	b := a.Built
-	b.Target, b.Refused, b.Rewritten = both.Target, "", nil // alone it changes none
+	b.Target, b.Refused, b.Rewritten = both.Target, "", nil // alone it changed no protected file
 	return Attempt{
 		Built: b, Checks: t.passed.Checks, Merged: a.Checks,
 		Conflict: fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", t.Into, a.Refused),
@@ -238,7 +236,7 @@ func (t *trying) conflicts(ctx context.Context, trial Trial, both, alone *Stack)
 func (m *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a Attempt, err error) {
 	on, err := m.target(ctx)
 	if err != nil || on.Gone != "" {
-		return a, err // the queue reports it to people
+		return a, err // the queue will report it to people
 	}
 	if on != passed {
 		s, err := m.stack(ctx, []ralph.Change{c}, on)
@@ -274,9 +272,8 @@ func refused(checks []ralph.Check, rewritten []ralph.Touch) string {
 }
 
 // judge compares the commands' results on the commit to merge with those on the tip. If a single change in the queue
-// fails, the tip is verified again. If the tip now fails although it passed when it was merged, nobody is at fault,
-// and the queue is paused until a person has looked. If ctx ends, the checks are those of the commands that have
-// begun.
+// fails, the tip is verified again. If the tip now fails although it passed before, no change is at fault, and the
+// queue is paused for a person. If ctx ends, only the commands that have begun have checks.
 func (m *Merger) judge(
 	ctx context.Context, list []ralph.Change, b *Built, alone bool,
 ) (checks []ralph.Check, err error) {
@@ -292,7 +289,7 @@ func (m *Merger) judge(
 		return asChecks(now), nil
 	}
 	var before []check.Outcome
-	if b.Commit == b.Target.Tip { // no changes: a failure here is one of the tip
+	if b.Commit == b.Target.Tip { // without changes, a failure is one of the tip
 		before = now
 	}
 	if failed(now) && b.Commit != b.Target.Tip && len(commands.Shared) > 0 {
@@ -322,7 +319,7 @@ func (m *Merger) judge(
 		if command := turned(was, before); alone && command != "" {
 			reason := fmt.Sprintf("`%s` fails on %s itself (%.10s), where it had passed", command, m.Into, b.Target.Tip)
 			err := m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) })
-			return nil, errors.Join(err, ralph.Conflict("%s", reason)) // the next look finds the pause
+			return nil, errors.Join(err, ralph.Conflict("%s", reason)) // the next look will find the pause
 		}
 	}
 	compare := func(o check.Outcome) ralph.Check { return check.Compare(o, before, commands, m.Check.Strict) }
@@ -334,7 +331,7 @@ func (m *Merger) judge(
 	return checks, err
 }
 
-// commands returns the commands that verify changes together, and the tasks of the changes.
+// commands returns the commands to verify changes together, and the tasks of the changes.
 func (m *Merger) commands(
 	ctx context.Context, list []ralph.Change,
 ) (all check.Commands, tasks []ralph.Task, err error) {
@@ -369,7 +366,7 @@ func failed(list []check.Outcome) bool {
 	return slices.ContainsFunc(list, func(o check.Outcome) bool { return !o.Check.Passed })
 }
 
-// turned returns the first command that passed before and fails now.
+// turned returns the first command that passed in was and fails now.
 func turned(was, now []check.Outcome) string {
 	passed := map[string]bool{}
 	for _, o := range was {
@@ -383,8 +380,8 @@ func turned(was, now []check.Outcome) string {
 	return ""
 }
 
-// said returns the results of commands on a commit. If all are known to
-// pass on its tree in the integration workspace, they do not run again.
+// said returns the results of commands on a commit. If all are known to pass on its tree in the integration workspace,
+// they do not run again.
 func (m *Merger) said(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
 	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || all && !failed(list) {

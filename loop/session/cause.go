@@ -11,7 +11,7 @@ import (
 	"ralph/loop/order"
 )
 
-// A Cause is the reason why a session was stopped early. It is the cause of its context's end.
+// A Cause is the reason why a session was stopped early, as the cause of its context.
 type Cause string
 
 // The causes. A new one needs a row in the table below.
@@ -32,7 +32,7 @@ const (
 var causes = map[Cause]struct {
 	ending ralph.Ending
 	words  string
-	people bool // a person's request; people do not want to wait for a check
+	people bool // a person asked for it, who should not wait for a check
 	limit  func(order.Limits) time.Duration
 }{
 	timeUp: {ralph.TimedOut, "timed out after %s", false, func(l order.Limits) time.Duration { return l.Time }},
@@ -59,7 +59,7 @@ var requests = map[string]Cause{
 // Error returns the reason.
 func (c Cause) Error() string { return causes[c].words }
 
-// A spent is a cause that the session's time is up, after so long.
+// A spent is the cause of a session whose time is up.
 type spent struct {
 	Cause
 	after time.Duration
@@ -71,8 +71,8 @@ func (s spent) Unwrap() error { return s.Cause }
 // TimeUp implements [agent.TimeUp].
 func (s spent) TimeUp() (after time.Duration, silent bool) { return s.after, s.Cause == wasIdle }
 
-// causeOf returns the cause of a context's end; "" if it is none of these,
-// for example because the session's results cannot be stored.
+// causeOf returns the cause of a context's end; "" for any other cause, for example if the session's results cannot be
+// stored.
 func causeOf(err error) (c Cause) {
 	if errors.Is(err, context.Canceled) {
 		return runKilled

@@ -19,7 +19,7 @@ import (
 // Decide inspects the work of the session, decides, and stores the decision in one transaction. The error is the
 // database's, or wraps [ErrSettled].
 func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.Decision, err error) {
-	// A scan would create again the folders that were removed.
+	// A scan would create the removed folders again.
 	if err := s.Store.Intact(); err != nil {
 		return d, err
 	}
@@ -64,7 +64,7 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 		if !s.reopened {
 			return nil
 		}
-		return tx.TryNow(s.Row.TaskID) // it waited long enough for somebody to decide on it
+		return tx.TryNow(s.Row.TaskID) // it has waited long enough for this decision
 	})
 	if errors.Is(err, ralph.ErrConflict) {
 		err = s.bookSettled(detached, err)
@@ -105,8 +105,8 @@ func (s *Session) facts(tx *store.Tx, saw *observation) (f signals.Facts, err er
 	return f, err
 }
 
-// checkpoint records where a session stood that ended midway. For a
-// person's session, the chat's last report has priority.
+// checkpoint records the state of a session that ended midway. For a person's session it prefers the chat's last
+// report.
 func (s *Session) checkpoint(tx *store.Tx) error {
 	c := ralph.Checkpoint{SessionID: s.Row.ID, Source: ralph.CheckpointEnd, Note: s.Row.LastWords}
 	if s.Row.Origin == ralph.FromHuman {
@@ -159,15 +159,14 @@ func (s *Session) take(r agent.Report) {
 	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD, oneTurn(s.Agent, s.Row.Model, s.Prompt), s.lasted())
 }
 
-// overshoot is the amount in USD that an agent may plausibly spend beyond its limit, with
-// the request that reached the limit.
+// overshoot is the amount in USD that an agent may plausibly spend beyond its limit with the last request.
 const overshoot = 20
 
 // lasted returns the number of seconds that the agent worked, according to its transcript.
 func (s *Session) lasted() float64 {
 	end := s.Store.Now()
 	if info, err := os.Stat(filepath.Join(s.folder(), agent.TranscriptFile)); err == nil && s.reopened {
-		end = end.Add(-time.Since(info.ModTime())) // nobody knows when it was lost
+		end = end.Add(-time.Since(info.ModTime())) // its time of death is unknown
 	}
 	return max(0, end.Sub(s.Row.StartedAt.Time).Seconds())
 }
@@ -196,11 +195,11 @@ func oneTurn(a agent.Agent, model, prompt string) float64 {
 	return price.Of(tokens)
 }
 
-// charge returns the cost of a session, and whether it is a bill. The cost is the one that the agent reported, or
-// else that of the tokens seen. Tokens without a known price cost nothing here: they are counted separately. A
-// session that called its model and reported nothing is charged for the requests that its time allowed, at one turn
-// each and at most its own limit; fewer if its uses of tools show fewer. If the service refused in the end, the time
-// was spent on refused requests. An agent that never called its model cost nothing.
+// charge returns the cost of a session, and whether it is known. It is the agent's reported cost, or else that of the
+// seen tokens. Tokens without a known price cost nothing here: they are counted separately. A session that called its
+// model and reported nothing is charged one turn for each request that its time or its tool calls allowed, at most its
+// own limit. If the service refused at the end, the time was spent on refused requests. An agent that never called its
+// model cost nothing.
 func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bool) {
 	switch {
 	case limit > 0 && r.CostUSD > limit+overshoot:
@@ -216,7 +215,7 @@ func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bo
 	switch {
 	case r.Ending.AgentError():
 		requests = min(requests, float64(max(1, r.ToolCalls)))
-	case r.ToolCalls > 0: // each was asked for by a request, and the last one was under way
+	case r.ToolCalls > 0: // one request for each call, and one in progress
 		requests = min(requests, float64(max(r.Turns, r.ToolCalls)+1))
 	}
 	return min(limit, turn*requests), false

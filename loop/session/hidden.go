@@ -15,15 +15,15 @@ import (
 	"ralph/loop/workspace"
 )
 
-// hidden runs the checks that no session sees on a commit whose other checks have passed. Only their titles are
-// reported. Target is the commit that their trial compares with; "" for none.
+// hidden runs the hidden checks on a commit whose other checks have passed. It reports only their titles. Target is the
+// commit to compare with in their trial; "" for none.
 func (s *Session) hidden(ctx context.Context, f *finding, target, commit string, round check.Round) error {
 	failed := func(c ralph.Check) bool { return !c.Passed }
 	if len(s.Verify.Hidden) == 0 || ctx.Err() != nil || slices.ContainsFunc(f.checks, failed) {
 		return nil
 	}
 	s.takes(s.Check.Longest(len(s.Verify.Hidden)))
-	round.Log, round.Slow = filepath.Join(s.folder(), workspace.HiddenLog), nil // people are shown a command that is slow
+	round.Log, round.Slow = filepath.Join(s.folder(), workspace.HiddenLog), nil // people see a slow command
 	at := s.checker(round)
 	at.Over = s.Check.HiddenFiles
 	commands := make([]string, len(s.Verify.Hidden))
@@ -54,13 +54,13 @@ func (s *Session) blind(ctx context.Context, f *finding, at *check.Checker, targ
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(at.Over)) }()
-	left := s.Verify.Hidden // mutants that have not failed yet
+	left := s.Verify.Hidden // checks whose mutants have not failed yet
 	for n := 0; n < trial.Rounds && len(left) > 0; n++ {
 		changed, err := mutated(over, at.Over, s.Row.ID, n)
 		if err != nil {
 			return err
 		}
-		commands := map[string]string{} // unchanged, and with another expectation
+		commands := map[string]string{} // the unchanged command, and one with another expectation
 		var run []string
 		for _, h := range left {
 			c := trial.Read("command.sh", []byte(h.Command)).Mutant(s.Row.ID, n, nil)
@@ -99,7 +99,7 @@ func (s *Session) blind(ctx context.Context, f *finding, at *check.Checker, targ
 	return nil
 }
 
-// mutated copies the folder of hidden files with other expectations, and returns the files in which one was changed.
+// mutated copies the folder of hidden files with changed expectations, and returns the changed files.
 func mutated(from, to, seed string, round int) (changed []string, err error) {
 	if from == "" {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 	"ralph/store"
 )
 
-// ErrSettled means that a session was considered lost and decided elsewhere, for example because
-// its machine was asleep or cut off.
+// ErrSettled means that a session counted as lost and was decided elsewhere, for example because its machine was asleep
+// or cut off.
 var ErrSettled = errors.New("it was decided elsewhere meanwhile, as its run was taken for lost")
 
 // bookSettled explains why a session could not be decided. If another machine has decided on it, bookSettled keeps
@@ -22,7 +22,7 @@ func (s *Session) bookSettled(ctx context.Context, why error) error {
 		return errors.Join(why, err)
 	}
 	settled := fmt.Errorf("%w: %w", ErrSettled, why)
-	if s.reopened { // it was not this process that worked
+	if s.reopened { // another process did the work
 		return settled
 	}
 	note := fmt.Sprintf("%s came back late, and reported the cost", s.Row.Machine)
@@ -40,8 +40,8 @@ func (s *Session) bookSettled(ctx context.Context, why error) error {
 	}))
 }
 
-// lateBill returns the session whose costs count: the settled one, as others charged it, or its machine's own report.
-// A known cost takes precedence over a guess, and the higher of two guesses counts.
+// lateBill returns the session whose costs count: the decided one, as others charged it, or the report of its own
+// machine. A known cost counts more than an estimate, and the higher of two estimates counts.
 func lateBill(settled, told ralph.Session) ralph.Session {
 	if settled.CostKnown || !told.CostKnown && told.CostUSD <= settled.CostUSD {
 		return settled
@@ -49,8 +49,8 @@ func lateBill(settled, told ralph.Session) ralph.Session {
 	return told
 }
 
-// keepApart keeps the session's work under a ref that nobody merges, and returns it; "" if there is none, or others
-// have it. The change's own ref is theirs: this machine fetches their commit when it is needed.
+// keepApart keeps the session's work under a ref that is never merged, and returns it; "" if there is no work, or
+// others have it. The change's own ref is theirs: this machine fetches their commit when needed.
 func (s *Session) keepApart(ctx context.Context) (ref string, err error) {
 	if s.Row.Change == nil || s.Row.Change.Head == "" {
 		return "", nil

@@ -16,13 +16,13 @@ import (
 	"ralph/store"
 )
 
-// A session is told of at most maxNotices events on other tasks, each once.
+// A session gets at most maxNotices notices on other tasks, each once.
 const (
 	maxNotices  = 5
 	noticeEvery = 5 * time.Second // minimum time between two looks, and before the first
 )
 
-// A notice tells a session of one such event.
+// A notice is a message to a session about an event in another task.
 type notice struct{ key, text string }
 
 // pendingNotices returns the notices that have not been given yet.
@@ -52,7 +52,7 @@ func (s *Session) pendingNotices(ctx context.Context) ([]notice, error) {
 		}
 	}
 	list := notices(e, touched, s.Merger.Name())
-	for _, l := range e.Merged { // if it touches those files later, the merge will report it
+	for _, l := range e.Merged { // if the session touches those files later, its own merge will report it
 		s.passedBy[mergedKey(l)] = true
 	}
 	list = slices.DeleteFunc(list, func(n notice) bool { return s.told[n.key] })

@@ -21,23 +21,23 @@ import (
 	"ralph/store"
 )
 
-// A finding is the result of a look at a session's work, with all facts for the decision. It is about one commit:
-// later events in the workspace do not affect it.
+// A finding is the result of a look at a session's work, with all facts for the decision. It is about one commit: later
+// changes in the workspace do not affect it.
 type finding struct {
 	checks    []ralph.Check
 	protected []string // protected files that it changed
-	guarded   []string // files that it changed and that configure runs or steer agents
+	guarded   []string // changed files that configure runs or steer agents
 	evidence  ralph.Evidence
 	files     []ralph.FileChange
 	commits   []string
 	unseen    []string // undetermined facts, each with the reason
 
-	at        worktree.Snapshot  // the workspace when it was looked at
-	made      worktree.Candidate // its contents, as a commit
-	moved     bool               // something has been merged since the session last saw the target
+	at        worktree.Snapshot  // the workspace at the time
+	made      worktree.Candidate // the workspace's contents, as a commit
+	moved     bool               // the target has moved since the session last saw it
 	conflict  string             // why the candidate conflicts with merged work; "" if it does not
 	conflicts []string           // the conflicting files
-	marks     []string           // its files that still have conflict marks of ralph's
+	marks     []string           // files that still have ralph's conflict markers
 	merged    []ralph.Check      // results of the commands on the merge, if it was checked
 	gateFrom  string             // target and merge of the evidence's gate; "" if there is none
 	gateTo    string
@@ -52,12 +52,12 @@ func (f *finding) missed(what string, err error) {
 // a database error prevents the decision.
 type observation struct {
 	finding
-	blind     bool   // it is unknown whether anything was changed
+	blind     bool   // it is unknown whether anything changed
 	unchecked string // reason why its done could not be checked; "" if it was, or there is none
-	stopped   string // the same, if a person or another machine is the reason
+	stopped   string // the same reason, if it is a person or another machine
 }
 
-// observe inspects the session's work and checks its done, unless that happened while its agent waited.
+// observe inspects the session's work and checks its done, unless both happened while its agent waited.
 func (s *Session) observe(ctx context.Context) (saw observation) {
 	detached, cancel := outlast(ctx)
 	defer cancel()
@@ -69,7 +69,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		s.Row.Notes = append(s.Row.Notes, s.Row.Machine+
 			" was lost before it told what it found of the done: another machine checked the change that it had handed over")
 	} else if !s.Workspace.Has(s.Row.Dir) || s.Store.OtherMachine(s.Row) {
-		// A check would be about the work tree here, not the session's.
+		// A check here would examine the work tree, not the session's work.
 		if done {
 			saw.stopped = "lost before its done was accepted, which can only be checked where it worked, " +
 				"in another work tree: " + s.Row.Dir
@@ -101,8 +101,8 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	return saw
 }
 
-// lastFinding returns the finding of the agent's last turn, or else of a check of its done or a look at its work now.
-// Work that continues after ctx has ended uses detached.
+// lastFinding returns the finding of the agent's last turn, or that of a check or a look now. Work that continues after
+// ctx has ended uses detached.
 func (s *Session) lastFinding(ctx, detached context.Context, done bool, saw *observation) *finding {
 	if s.found != nil {
 		return s.found
@@ -136,7 +136,7 @@ func (s *Session) isChecked(ctx context.Context) bool {
 	return wanted || err != nil
 }
 
-// uncheckable begins the reason why a done is not judged.
+// uncheckable begins the reason why a done was not judged.
 const uncheckable = "the done could not be checked: "
 
 // Claimed reports whether the session closed with a done.
@@ -145,8 +145,8 @@ func (s *Session) Claimed(ctx context.Context) (bool, error) {
 	return err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone, err
 }
 
-// checkLate is [Session.checkDone] after the agent has ended, when nothing watches for people's requests any more. A
-// person's stop ends the check; there is no finding then.
+// checkLate is [Session.checkDone] after the agent has ended, when nobody else watches for people's requests. A
+// person's stop ends the check, without a finding.
 func (s *Session) checkLate(ctx context.Context) (*finding, error) {
 	s.late = true
 	within, stop := context.WithCancelCause(ctx)
@@ -171,8 +171,7 @@ func (s *Session) checkLate(ctx context.Context) (*finding, error) {
 	return f, err
 }
 
-// obeyHalt stops a check if a person has stopped the session. It must be called again once the
-// channel is closed.
+// obeyHalt stops a check if a person has stopped the session. Call it again once the channel is closed.
 func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (changed <-chan struct{}) {
 	changed = s.Store.Changed()
 	by, err := store.Read(ctx, s.Store, func(tx *store.Tx) (string, error) { return tx.Halted(s.Row.ID) })
@@ -182,8 +181,8 @@ func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (c
 	return changed
 }
 
-// checkDone inspects the session's work and then runs the verification on that commit, in a workspace that nobody
-// works in.
+// checkDone inspects the session's work and then runs the verification on that commit, in a workspace without another
+// user.
 func (s *Session) checkDone(ctx context.Context) (*finding, error) {
 	f, err := s.inspect(ctx)
 	if err != nil {
@@ -280,7 +279,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 			return nil, err
 		}
 	}
-	if err := s.saveDiffs(ctx, f, from, commits); err != nil { // they are for people to read, and decide nothing
+	if err := s.saveDiffs(ctx, f, from, commits); err != nil { // they are for people and decide nothing
 		s.Log.Warn("what the session changed is not kept line by line", "session", s.Row.ID, "error", err)
 	}
 	f.evidence.Uncontained = s.Row.Worker != "" && s.Row.Origin != ralph.FromHuman
@@ -289,7 +288,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 	return f, nil
 }
 
-// commitNotes lists the session's commits with an author, a date or words of others, with secrets masked.
+// commitNotes lists the session's commits with a foreign author, date or words, with secrets masked.
 func (s *Session) commitNotes(ctx context.Context, head, from string) ([]ralph.CommitNote, error) {
 	list, err := s.repository().CommitNotes(ctx, head, from, s.Row.StartedAt.Time,
 		ralph.Trailers(s.Row.TaskID, s.Row.ID))
@@ -308,8 +307,8 @@ func (s *Session) commitNotes(ctx context.Context, head, from string) ([]ralph.C
 // repository returns the people's repository, which has all candidates.
 func (s *Session) repository() *worktree.Tree { return s.Workspace.Here().Tree }
 
-// from returns the commits to compare a session's own work and the whole change with: its base, and the target there.
-// If the session has merged later work, it is the target that the session saw.
+// from returns the commits to compare the session's own work and the whole change with: its base, and the target at
+// that time. If the session has merged later work, it is the target that the session saw.
 func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base string, err error) {
 	var before worktree.Snapshot
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
@@ -317,7 +316,7 @@ func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base
 		_, err := tx.Beginning(s.Row.ID, &before, &started)
 		return err
 	})
-	before.Head = cmp.Or(before.Head, made.Base) // the session was recorded without one
+	before.Head = cmp.Or(before.Head, made.Base) // the session was recorded without a head
 	shown, base := s.shown, before.Head
 	if s.Workspace.Clone != nil {
 		base = s.Workspace.Clone.Base
@@ -337,7 +336,7 @@ func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base
 	return shown, shown, nil
 }
 
-// secrets returns the added files that look like secrets and that a person has ignored by git.
+// secrets returns the added files that look like secrets and that the person's git ignores.
 func (s *Session) secrets(files []ralph.FileChange) (list []string) {
 	for _, f := range files {
 		if f.Status == "added" && exists(s.Workspace.Here().Path(f.Path)) && s.Workspace.Tree.SecretFile(f.Path) {
@@ -369,7 +368,7 @@ func (s *Session) saveDiffs(ctx context.Context, f *finding, from string, commit
 	return os.WriteFile(filepath.Join(folder, workspace.DiffsFile), b, 0o600)
 }
 
-// masked hides the secrets in a text, as in the output of checks.
+// masked hides the secrets in a text, as for check output.
 func (s *Session) masked(said string) (string, error) {
 	if s.Check.Through == nil {
 		return said, nil
@@ -389,8 +388,8 @@ func names(files []ralph.FileChange) []string {
 	return list
 }
 
-// closing returns the session's closing signal so far; its payload is nil if there is none. It is called when a turn or
-// the session has ended: this signal is then checked.
+// closing returns the session's closing signal so far; its payload is nil if there is none. It is called at the end of
+// a turn or of the session, and records the signal as the checked one.
 func (s *Session) closing(ctx context.Context) (_ signals.Said, err error) {
 	s.closed, err = store.Read(ctx, s.Store, func(tx *store.Tx) (signals.Said, error) {
 		said, err := tx.SessionSignals(s.Row.ID)

@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// An observer tracks an agent's phase and how full its context is. It receives the events of the agent's stream. The
-// session's watch takes the observations from it and stores them.
+// An observer tracks an agent's phase and the fill of its context, from the events of the agent's stream. The session's
+// watch takes the observations and stores them.
 type observer struct {
 	verify  []string         // commands that count as testing when they run
 	windows map[string]int64 // known context sizes by model
@@ -86,14 +86,14 @@ func (o *observer) take() (phases []seenPhase, c ralph.Checkpoint, due bool) {
 	return phases, c, due
 }
 
-// context returns how full the model's context was last seen.
+// context returns the last known fill of the model's context.
 func (o *observer) context() (used, limit int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.used, o.window()
 }
 
-// observed stores the observations, even if ctx has ended: once taken from the observer they are nowhere else.
+// observed stores the observations, even if ctx has ended: the observer no longer has them.
 func (s *Session) observed(ctx context.Context) {
 	phases, checkpoint, due := s.observer.take()
 	if len(phases) == 0 && !due {
@@ -113,7 +113,7 @@ func (s *Session) observed(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		// This is a view of the session, not part of its verdict.
+		// Observations do not affect the verdict.
 		s.Log.Warn("cannot record what a session is doing", "session", s.Row.ID, "error", err)
 	}
 }

@@ -30,7 +30,7 @@ func (p Parts) Open(ctx context.Context, at *workspace.Workspace, start store.St
 	return s, nil
 }
 
-// scan notes the state of the session's workspace.
+// scan records the state of the session's workspace.
 func (s *Session) scan(ctx context.Context) (err error) {
 	ws := s.Workspace
 	if lock, err := ws.Tree.Unlock(); err != nil {
@@ -52,8 +52,8 @@ func (s *Session) scan(ctx context.Context) (err error) {
 	return err
 }
 
-// Claim claims the task and records the session with its order, in one transaction, before anything is launched: after
-// a crash the next run finds it. The error wraps [ralph.ErrConflict] if somebody else was faster.
+// Claim claims the task and records the session with its order, in one transaction, before anything starts: after a
+// crash the next run finds it. The error wraps [ralph.ErrConflict] if another process was faster.
 func (s *Session) Claim(tx *store.Tx, t ralph.Task, o order.Order) (err error) {
 	s.Task, s.Order = t, o
 	if s.reference.Definitions, err = tx.Definitions(t.ID); err != nil {
@@ -64,13 +64,13 @@ func (s *Session) Claim(tx *store.Tx, t ralph.Task, o order.Order) (err error) {
 	}
 	s.start.Agent, s.start.Model, s.start.CostLimitUSD, s.start.Hashes = o.Name, o.Model, o.Limits.CostUSD, s.reference
 	row, err := tx.StartSession(s.start)
-	if err == nil { // otherwise it may be tried again
+	if err == nil { // otherwise it may be retried
 		s.Row = row
 	}
 	return err
 }
 
-// Begun is told how the claim of a session ended. Unless it succeeded, there is no session.
+// Begun ends the opening of a session. An error means that the claim failed, and that there is no session.
 func (s *Session) Begun(err error) error {
 	if err == nil {
 		err = s.Workspace.Begun(ralph.Change{SessionID: s.Row.ID}.Ref())

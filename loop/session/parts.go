@@ -46,7 +46,7 @@ func (p parts) missing() []string {
 	return names
 }
 
-// now computes the current digests. Changes by people do not count as the session's.
+// now computes the current digests. Changes by people are left out.
 func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
 	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Content, s.Workspace.Files()
 	err = s.Store.View(ctx, func(tx *store.Tx) error {

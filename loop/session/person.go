@@ -10,9 +10,9 @@ import (
 	"ralph/store"
 )
 
-// A Completion is the statement of a person or a chat that a claimed task is done.
+// A Completion is a person's or chat's statement that a claimed task is done.
 type Completion struct {
-	Author    string // person that states it
+	Author    string // the person who states it
 	Summary   string
 	Learnings []string
 	// Confirm asks the person once the checks have passed; nil if the person
@@ -20,7 +20,7 @@ type Completion struct {
 	Confirm func(ctx context.Context, checked Checked) (no string, err error)
 }
 
-// Checked is a check's result, about which a person is asked.
+// Checked is a check's result, for the question to the person.
 type Checked struct {
 	Checks    []ralph.Check
 	Untouched bool   // the work tree has not changed since the claim

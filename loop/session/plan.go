@@ -19,8 +19,8 @@ import (
 	"ralph/store"
 )
 
-// A planner receives the signals of a planning session. Its plan is stored with the session, so that a later one can
-// continue it. It becomes tasks once the session is decided.
+// A planner receives the signals of a planning session. The plan is stored with the session, so that a later session
+// can continue it. It becomes tasks when the session is decided.
 type planner struct {
 	s     *Session
 	tools *agent.Profile
@@ -30,7 +30,7 @@ type planner struct {
 	done     string                 // its summary; "" if the plan is not complete
 	results  map[string]ralph.Check // results of commands, which run only once
 	reminded bool
-	heard    int64 // the last comment that the conversation was continued for
+	heard    int64 // the last comment for which the conversation continued
 }
 
 // newPlanner returns the planner of a session, with the plan of earlier ones.
@@ -41,12 +41,12 @@ func newPlanner(ctx context.Context, s *Session) (*planner, error) {
 			return err
 		}
 		p.plan.Marks, p.plan.Mended = nil, 0
-		p.plan.Told, err = tx.StatesForPlan(s.Task.Feature) // its prompt has them
+		p.plan.Told, err = tx.StatesForPlan(s.Task.Feature) // the prompt shows these states
 		return err
 	})
 }
 
-// calls returns where the agent's calls go.
+// calls returns the handlers of the agent's calls.
 func (p *planner) calls() *agent.Plan {
 	return &agent.Plan{Task: p.task, Ask: p.ask, Done: p.finish}
 }
@@ -56,7 +56,7 @@ func (p *planner) save(ctx context.Context) error {
 	return p.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SavePlan(p.s.Row.ID, p.plan) })
 }
 
-// task takes a task. The error names its fault.
+// task adds a task to the plan. The error names its fault.
 func (p *planner) task(ctx context.Context, t ralph.PlannedTask) (said string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *planner) task(ctx context.Context, t ralph.PlannedTask) (said string, e
 	return fmt.Sprintf("%s: %s. The plan has %s now.", verb, t.Name, text.Count(len(p.plan.Tasks), "task")), p.save(ctx)
 }
 
-// ask records a question, which the plan waits for.
+// ask records a question that the plan waits for.
 func (p *planner) ask(ctx context.Context, question string, options []string) (said string, err error) {
 	yes := true
 	a := signals.Ask{Question: question, Options: options, Blocking: &yes}
@@ -129,14 +129,14 @@ func (p *planner) finish(ctx context.Context, summary string) error {
 	return nil
 }
 
-// fits reads how the plan fits the project as that is now.
+// fits compares the plan with the present project.
 func (p *planner) fits(ctx context.Context) (order.Fit, error) {
 	return store.Read(ctx, p.s.Store, func(tx *store.Tx) (order.Fit, error) {
 		return order.FitOf(tx, p.s.Task.Feature, p.plan)
 	})
 }
 
-// told returns the reply about a plan that does not fit; afterwards the planner knows the present tasks.
+// told returns the reply about a plan that no longer fits, and records that the planner knows the present tasks.
 func (p *planner) told(f order.Fit) string {
 	said := fmt.Sprintf("The plan cannot be proposed:\n- %s\nMend it with %s, then call %s again",
 		strings.Join(f.Problems, "\n- "), p.tools.Tool(ralph.PlanTaskTool), p.tools.Tool(ralph.PlanDoneTool))
@@ -200,7 +200,7 @@ func (p *planner) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	switch {
 	case err != nil:
 		return agent.Answer{}, err
-	case unheard > p.heard: // a person's words are on their way to it
+	case unheard > p.heard: // a person's comment is being delivered
 		p.heard = unheard
 		return agent.Answer{Wait: true}, nil
 	case p.summary() == "" && !p.reminded:
@@ -227,7 +227,7 @@ func (p *planner) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	return agent.Answer{Over: true}, errors.Join(err, w.kill())
 }
 
-// overtaken returns the reply if the complete plan does not fit any more; "" if it does.
+// overtaken returns the reply if the complete plan no longer fits; "" if it does.
 func (p *planner) overtaken(ctx context.Context) (said string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,8 +261,8 @@ func (p *planner) answered(ctx context.Context) error {
 	}
 }
 
-// redFirst runs the commands of the plan's tasks once, on the commit that the plan was made for, and marks the tasks.
-// It returns the commands that the planner has to fix, in words; "" for none.
+// redFirst runs the commands of the plan's tasks once, on the plan's commit, and marks the tasks. It returns the
+// commands that the planner has to fix, in words; "" for none.
 func (p *planner) redFirst(ctx context.Context) (said string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -296,12 +296,12 @@ func (p *planner) redFirst(ctx context.Context) (said string, err error) {
 	return said, p.save(ctx)
 }
 
-// run runs the new commands in a check workspace, on the commit that the session began with.
+// run runs the new commands in a check workspace, on the session's first commit.
 func (p *planner) run(ctx context.Context, commands []string) error {
 	s := p.s
 	defer s.checking("")
 	at := s.checker(check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking})
-	for _, c := range commands { // each on its own, so that none sees the files of another
+	for _, c := range commands { // each alone, so that none sees the files of another
 		if _, ran := p.results[c]; ran {
 			continue
 		}
@@ -318,7 +318,7 @@ func (p *planner) run(ctx context.Context, commands []string) error {
 }
 
 // decidePlan decides on a planning session: a complete plan becomes proposals, in the same transaction. Its changes in
-// the workspace are thrown away.
+// the workspace are discarded.
 func (s *Session) decidePlan(ctx context.Context, report agent.Report) (d signals.Decision, err error) {
 	detached := context.WithoutCancel(ctx)
 	var known signals.Nameable

@@ -31,7 +31,7 @@ func (p Parts) Recover(ctx context.Context, at Place, row ralph.Session) (signal
 	}
 	report, err := s.salvage()
 	if err != nil {
-		if !p.Store.OtherMachine(row) { // the other machine has it
+		if !p.Store.OtherMachine(row) { // otherwise the other machine has the workspace
 			p.Log.Warn("cannot read the transcript of a lost session", "session", row.ID, "error", err)
 		}
 		report.Began = true // its cost is unknown, which is not zero
@@ -88,7 +88,7 @@ func (p Parts) Lapse(ctx context.Context, at Place, row ralph.Session) error {
 	if unlock == nil {
 		return err
 	}
-	// Its worker may have ended it before the lock was taken. Then another session may have its workspace,
+	// The worker may have ended the session before the lock was taken. Then another session may use the workspace,
 	// whose files must not be judged as this session's.
 	err = s.Store.View(ctx, func(tx *store.Tx) error { return tx.CheckLapsed(row.ID) })
 	if err == nil {
@@ -97,14 +97,14 @@ func (p Parts) Lapse(ctx context.Context, at Place, row ralph.Session) error {
 	if err == nil {
 		_, err = s.Decide(ctx, Ended(how, why))
 	}
-	if errors.Is(err, ralph.ErrConflict) { // its worker has just called
+	if errors.Is(err, ralph.ErrConflict) { // the worker has just called
 		err = nil
 	}
 	return errors.Join(err, unlock())
 }
 
-// LoseReview closes a review whose ralph or worker is gone. Its cost is read from its transcript. The change is
-// reviewed anew.
+// LoseReview closes a review whose ralph or worker is gone, with the cost from its transcript. The change is reviewed
+// again.
 func (p Parts) LoseReview(ctx context.Context, at Place, row ralph.Session) error {
 	v := &Session{Parts: p, Place: at, Row: row, reopened: true}
 	v.Agent, v.Limits.CostUSD = p.Named(row), row.CostLimitUSD
@@ -125,7 +125,7 @@ func (p Parts) LoseReview(ctx context.Context, at Place, row ralph.Session) erro
 	})
 }
 
-// loseReviewsOf closes the open reviews of a task whose worker has gone.
+// loseReviewsOf closes the open reviews of a task whose worker is gone.
 func (p Parts) loseReviewsOf(ctx context.Context, at Place, task int64) error {
 	open, err := store.Read(ctx, p.Store, func(tx *store.Tx) ([]ralph.Session, error) { return tx.OpenReviewsOf(task) })
 	for _, row := range open {
@@ -134,8 +134,8 @@ func (p Parts) loseReviewsOf(ctx context.Context, at Place, task int64) error {
 	return err
 }
 
-// Keep saves the workspace of a session that was decided elsewhere, unless the decider saved it; another machine
-// could not. where describes the place in words; "" if there is nothing more to save.
+// Keep saves the workspace of a session that was decided elsewhere, unless the decider saved it, which another machine
+// cannot. where describes the place in words; "" if there is nothing to save.
 func (s *Session) Keep(ctx context.Context) (where string) {
 	if s.Workspace.Clone == nil {
 		return ""
@@ -145,15 +145,15 @@ func (s *Session) Keep(ctx context.Context) (where string) {
 	if err == nil && kept == "" {
 		_, _, err = s.Workspace.Candidate(ctx, ref, "What was made under a claim that lapsed\n")
 	}
-	if err != nil { // the next user of the workspace keeps it
+	if err != nil { // the next use of the workspace will save it
 		s.Log.Warn("cannot keep what is in a worker's workspace now", "session", s.Row.ID, "error", err)
 		return ""
 	}
 	return " as " + ref
 }
 
-// GiveBack returns the workspace of a worker's session, once nobody decides on it any more. The claim is
-// over, even if that fails.
+// GiveBack releases the workspace of a worker's session once no decision needs it. The claim has ended, even if this
+// fails.
 func (s *Session) GiveBack() {
 	lock, err := s.endingLock()
 	if err == nil {

@@ -23,16 +23,16 @@ import (
 	"ralph/store"
 )
 
-// A Reviewed is a session that has reviewed, and how its agent ended.
+// A Reviewed is a reviewing session, with the ending of its agent.
 type Reviewed struct {
 	*Session
 	Report agent.Report
 }
 
-// reviewWait is the time that a review waits for money that other sessions in progress may spend.
+// reviewWait is how long a review waits for money that other sessions may still spend.
 const reviewWait = 10 * time.Minute
 
-// reviewTries is the number of conversations that a reviewer gets to review a change.
+// reviewTries is how many conversations a reviewer gets for one change.
 const reviewTries = 2
 
 // A reviewing is the review of a candidate.
@@ -41,7 +41,7 @@ type reviewing struct {
 	asks          bool // the reviewer must also tell whether the task requires the changed tests
 	before, since []ralph.Review
 	reviewers     []order.Reviewer
-	asked         order.Reviewer // agent asked about the tests if there are no reviewers
+	asked         order.Reviewer // the agent to ask about the tests if there are no reviewers
 }
 
 // review runs agents' reviews of a candidate whose check has passed, and adds their results to the finding. Without
@@ -61,7 +61,7 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 		return err
 	}
 	if flags, err := s.openFlags(ctx, s.closed); err != nil || len(flags) > 0 {
-		return err // it is not accepted anyway
+		return err // the done is not accepted anyway
 	}
 	from, to := cmp.Or(f.gateFrom, f.made.Base), cmp.Or(f.gateTo, f.made.Head)
 	files, err := s.repository().Changes(ctx, from, to)
@@ -74,7 +74,7 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 	switch {
 	case len(r.reviewers) == 0 && !r.asks:
 		return nil
-	case signals.ObjectedTo(r.since): // its author was told, and has not reported a fix since
+	case signals.ObjectedTo(r.since): // the author knows the objections, and has not reported a fix
 		f.evidence.Reviews, f.evidence.Rounds = r.since, signals.Rounds(r.before)
 		return nil
 	}
@@ -92,8 +92,8 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 	return s.reviewInTurn(ctx, f, &r)
 }
 
-// asksAboutTests reports whether an agent must tell whether the task requires its changed tests. If a person took
-// the task back, a person decides.
+// asksAboutTests reports whether an agent must tell whether the task requires its changed tests. If a person has undone
+// the task, a person decides.
 func (s *Session) asksAboutTests(ctx context.Context, f *finding) (bool, error) {
 	if !s.Rules.Asks(f.evidence.Gate) {
 		return false, nil
@@ -128,8 +128,7 @@ func (s *Session) readReviewing(tx *store.Tx, r *reviewing, files []ralph.FileCh
 	return err
 }
 
-// reviewInTurn gives the candidate to the reviewers, one after the other, until one fails to review
-// it.
+// reviewInTurn gives the candidate to one reviewer after another, until one fails to review it.
 func (s *Session) reviewInTurn(ctx context.Context, f *finding, r *reviewing) error {
 	insists := false
 	for _, who := range r.reviewers {
@@ -149,12 +148,12 @@ func (s *Session) reviewInTurn(ctx context.Context, f *finding, r *reviewing) er
 		}
 	}
 	if f.evidence.Rounds = signals.Rounds(append(r.before, f.evidence.Reviews...)); insists {
-		f.evidence.Rounds = signals.ReviewRounds // its author was told, and changes nothing
+		f.evidence.Rounds = signals.ReviewRounds // the author knows them, and changes nothing
 	}
 	return nil
 }
 
-// unreviewed reports whether this session's work is exempt from reviews.
+// unreviewed reports whether this session's work needs no review.
 func (s *Session) unreviewed() bool {
 	return s.desk != nil || s.Row.Origin == ralph.FromHuman || s.Workspace.Clone == nil
 }
@@ -180,7 +179,7 @@ type subject struct {
 	prompt       prompt.Review
 }
 
-// aboutChange collects the reviewers' view of a change.
+// aboutChange collects the view of a change for reviewers.
 func (s *Session) aboutChange(
 	ctx context.Context, f *finding, from, to string, files []ralph.FileChange,
 ) (about subject, err error) {
@@ -193,7 +192,7 @@ func (s *Session) aboutChange(
 	}
 	var lines []ralph.FileDiff
 	for _, file := range files {
-		lines = append(lines, ralph.FileDiff{Path: file.Path}) // files without hunks count completely
+		lines = append(lines, ralph.FileDiff{Path: file.Path}) // without hunks, all lines of a file count
 	}
 	for _, d := range slices.Concat(patch.Split(first), patch.Split(rest)) {
 		at := slices.IndexFunc(lines, func(l ralph.FileDiff) bool { return tree.Below(l.Path) == d.Path })
@@ -241,7 +240,7 @@ func (s *Session) reviewedBy(
 		switch ending := reviewed.Report.Ending; {
 		case ending.StandsIn() && who.Else != nil:
 			choice = *who.Else
-		case ending.Rests(): // it would be no better now
+		case ending.Rests(): // it could not do better now
 			return r, false, nil
 		}
 	}
@@ -284,7 +283,7 @@ func (s *Session) converse(
 	if err := os.WriteFile(filepath.Join(folder, "prompt.md"), []byte(v.Prompt), 0o600); err != nil {
 		return nil, r, err
 	}
-	s.leaveLine(ctx) // no waiting for checks that may take long, and may be refused
+	s.leaveLine(ctx) // others should not wait for checks that take long and may be refused
 	if r.None, err = s.begin(ctx, v, who, ws.Dir); err != nil || r.None != "" {
 		return nil, r, errors.Join(err, os.RemoveAll(folder))
 	}
@@ -351,18 +350,18 @@ func (s *Session) begin(ctx context.Context, v *Session, who order.Choice, dir s
 
 // A desk receives a reviewer's signals, and decides whether the review is complete.
 type desk struct {
-	dir         string // where the reviewer works
+	dir         string // the reviewer's folder
 	changed     signals.Changed
 	only, asked bool
 	tools       *agent.Profile
 
 	mu       sync.Mutex
 	seen     signals.ReviewSeen
-	astray   []ralph.Objection // about nothing that the change has
+	astray   []ralph.Objection // objections to lines that the change does not have
 	reminded bool
 }
 
-// review returns where the agent's calls go.
+// review returns the handlers of the agent's calls.
 func (d *desk) review() *agent.Review {
 	r := &agent.Review{Object: d.object, Approve: d.approve, Only: d.only}
 	if d.asked {
@@ -371,7 +370,7 @@ func (d *desk) review() *agent.Review {
 	return r
 }
 
-// mostObjections is the maximum number of accepted objections of a review: people read them all.
+// mostObjections is the maximum number of objections in a review: people read them all.
 const mostObjections = 50
 
 // object takes an objection. The error names its fault.
@@ -394,7 +393,7 @@ func (d *desk) object(o ralph.Objection) error {
 		return fmt.Errorf("%s: object to lines of the change only", why)
 	}
 	d.seen.Objected = append(d.seen.Objected, o)
-	// It has found the line.
+	// The reviewer has found the right line.
 	d.astray = slices.DeleteFunc(d.astray, func(a ralph.Objection) bool { return a.File == o.File })
 	if o.Severity == ralph.ObjectionBlocking {
 		d.seen.Approved, d.seen.Checked = false, ""
@@ -414,7 +413,7 @@ func (d *desk) approve(checked string) error {
 	return nil
 }
 
-// tests takes whether the task asks for the changed tests.
+// tests records whether the task asks for the changed tests.
 func (d *desk) tests(asks, why string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -468,7 +467,7 @@ func (d *desk) weigh(report agent.Report, r *ralph.Review) {
 	seen := d.seen
 	seen.Ending, seen.Why, seen.Only, seen.Asked = report.Ending, report.Reason, d.only, d.asked
 	if len((ralph.Review{Objections: seen.Objected}).Blocking()) == 0 {
-		seen.Objected = append(seen.Objected, d.astray...) // it did not find the line
+		seen.Objected = append(seen.Objected, d.astray...) // the reviewer did not find the right lines
 	}
 	r.None = signals.Weigh(seen, d.changed)
 	if r.None == "" {

@@ -39,13 +39,13 @@ type Parts struct {
 	Progress Progress
 }
 
-// A Progress is told how a session proceeds.
+// A Progress receives news of a session.
 type Progress interface {
-	Busy(within time.Duration) // its next step may take so long
-	Said(words string)         // by an agent that plans
+	Busy(within time.Duration) // its next step may take this long
+	Said(words string)         // words of an agent that plans
 }
 
-// A Place is where a session works.
+// A Place is the place of a session's work.
 type Place struct {
 	Workspace *workspace.Workspace
 	// HandedOver means that the workspace has the work of a session from a lost machine.
@@ -60,26 +60,26 @@ type Session struct {
 	Row  ralph.Session // the database row, and facts learned about the session
 	Task ralph.Task
 
-	start     store.Start // how it is claimed
-	reference hashes      // the state that the end of the session is compared with
+	start     store.Start // the parameters of its claim
+	reference hashes      // the state at its start, to compare with
 	reopened  bool        // another process started it
-	late      bool        // its agent has ended, and cannot be told a check's result
+	late      bool        // its agent has ended, and cannot hear a check's result
 
 	clock    *clock
 	idle     *idleness
 	observer *observer
-	asking   bool // its clock is stopped while a person is asked for a permission
+	asking   bool // its clock is stopped, because a person is asked for a permission
 
 	told      map[string]bool // notices that the agent was given, by key
 	passedBy  map[string]bool // merged changes that touched none of its files, by key
 	noticedAt time.Time
 
 	replies []signals.Notice // all replies to the agent so far
-	shown   string           // the target's tip that its workspace has; "" if only its base
+	shown   string           // the target's tip that its workspace contains; "" if only its base
 
 	found     *finding     // finding of the agent's last turn; nil if there is none yet
 	called    Cause        // the person's request that cut the check short; "" if none
-	closed    signals.Said // the closing signal that is checked, as [Session.closing] found it
+	closed    signals.Said // the checked closing signal, from [Session.closing]
 	changed   parts        // the parts known to have changed so far
 	killed    []string     // processes killed before its done was checked: pid and command
 	confirmed bool         // a person vouches for the done
@@ -136,14 +136,14 @@ func (s *Session) Work(ctx context.Context) End {
 	switch {
 	case err == nil:
 		return End{Report: withCause(s.Limits, report, cause)}
-	case report.Ending != "" && over: // there was no room for the agent's words either
+	case report.Ending != "" && over: // the agent's words could not be stored either
 		report.Ending = ralph.Interrupted
 		return End{Report: withCause(s.Limits, report, filled)}
-	case report.Ending != "": // it was started: only this session failed, and the next one may succeed
+	case report.Ending != "": // the agent was started: only this session failed, and the next one may succeed
 		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+Shortly(err)
 		s.Log.Error("lost control of a session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 		return End{Report: report}
-	case errors.Is(err, proc.ErrSupervisorLost): // already at the start: only this session is lost
+	case errors.Is(err, proc.ErrSupervisorLost): // at the start already: only this session is lost
 		return End{Report: Ended(ralph.Lost, "lost: "+err.Error())}
 	}
 	return End{Ended(ralph.NoWork, err.Error()), err}
@@ -158,7 +158,7 @@ func (s *Session) assignment(ctx context.Context, say <-chan agent.Message) (tas
 		Env:     s.Workspace.Environ(),
 		Profile: agent.ProfileOf(s.Agent), Say: say, TurnEnded: s.TurnEnded,
 		Seen: func(e agent.Event) {
-			if e.Kind != agent.Troubled { // trying again is no life
+			if e.Kind != agent.Troubled { // a retry is no sign of life
 				s.idle.event()
 			}
 			s.observer.event(e, s.Store.Now())
@@ -194,8 +194,8 @@ func (s *Session) assignment(ctx context.Context, say <-chan agent.Message) (tas
 	return task, nil
 }
 
-// servers are the project's servers for its agents, as the target branch has them: a session's own additions are not
-// started before a person has approved them.
+// servers returns the project's servers for its agents, from the target branch: a session's additions start only after
+// a person has approved them.
 func (s *Session) servers(ctx context.Context) ([]agent.Server, error) {
 	if s.Workspace.Clone == nil {
 		return nil, nil
@@ -220,8 +220,7 @@ func (s *Session) open(a *agent.Assignment) (shut func() error, err error) {
 	return func() error { return errors.Join(closed(), os.RemoveAll(folder)) }, nil
 }
 
-// Ended returns the report of a session for which ralph started no agent, which cost
-// nothing.
+// Ended returns the report of a session for which ralph started no agent. It costs nothing.
 func Ended(how ralph.Ending, why string) agent.Report {
 	return agent.Report{Ending: how, Reason: why, CostKnown: true}
 }
@@ -229,7 +228,7 @@ func Ended(how ralph.Ending, why string) agent.Report {
 // folder returns the folder of the session's transcript.
 func (s *Session) folder() string { return s.Workspace.Folder(s.Row.ID) }
 
-// endingLock returns the lock for a process other than the agent's that ends the session.
+// endingLock returns the lock for a process, other than the agent's, that ends the session.
 func (s *Session) endingLock() (*flock.Flock, error) {
 	return flock.New(filepath.Join(s.folder(), "ending.lock")), os.MkdirAll(s.folder(), 0o700)
 }
@@ -250,7 +249,7 @@ func (s *Session) tryEnding() (unlock func() error, err error) {
 	return lock.Unlock, nil
 }
 
-// scratch returns the folder for the objects of its snapshots, which is removed once it is decided.
+// scratch returns the folder for the objects of its snapshots, which is removed after the decision.
 func (s *Session) scratch() string { return s.Workspace.Scratch(s.Row.ID) }
 
 // idleScratch is like [Session.scratch], for scans that may run while another scan uses that one.

@@ -40,7 +40,7 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	switch {
 	case err != nil:
 		return agent.Answer{}, err
-	case closing.Payload == nil && s.Store.Full() != nil: // its signal could not be stored, nor could the next one
+	case closing.Payload == nil && s.Store.Full() != nil: // its signal could not be stored, nor could the next
 		return agent.Answer{Over: true}, s.Store.Full()
 	case closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone:
 		r, err := s.decideReply(ctx, &finding{}, false)
@@ -65,7 +65,7 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	case err != nil || ctx.Err() != nil:
 		return agent.Answer{Over: true}, errors.Join(err, w.kill())
 	case r.kind == "" || turn.Process != nil && !w.there():
-		s.found = found // if it refuses the done, the next session is told
+		s.found = found // if it refuses the done, the next session reads it
 		return agent.Answer{Over: true}, w.kill()
 	}
 	s.leaveLine(ctx)
@@ -80,15 +80,15 @@ type reply struct {
 	tools   *agent.Profile
 	folder  string          // its workspace
 	found   *finding        // result of the check of its done
-	refusal signals.Refusal // refusal of the done
-	flags   []int64         // blocking flags that are open
-	lines   string          // the difference of the tests, cut
+	refusal signals.Refusal // why the done is refused
+	flags   []int64         // open blocking flags
+	lines   string          // the difference of the tests, shortened
 	marked  []string        // files with conflict marks
 	ignored []string        // files of the session that git ignores
 	killed  []string        // processes that were killed before the check
 }
 
-// decideReply decides on the reply to a finding, and gathers everything that its words mention. If hears is set,
+// decideReply decides on the reply to a finding, and collects everything that its words mention. If hears is true,
 // people's undelivered comments count.
 func (s *Session) decideReply(ctx context.Context, found *finding, hears bool) (reply, error) {
 	r := reply{tools: agent.ProfileOf(s.Agent), folder: s.Workspace.Dir, found: found, comment: s.closed.ID}
@@ -131,7 +131,7 @@ func (s *Session) refusal(f *finding) signals.Refusal {
 	return signals.Refused(f.checks, f.protected, f.evidence, s.Rules)
 }
 
-// answer records a reply and returns it in words.
+// answer records a reply and returns its words.
 func (s *Session) answer(ctx context.Context, r reply) (agent.Answer, error) {
 	s.replies = append(s.replies, signals.Notice{Reply: r.kind, Comment: r.comment})
 	var err error
@@ -153,7 +153,7 @@ func (s *Session) carries(f *finding) bool {
 	return s.Workspace.Clone != nil && f.made.Head != f.made.Base
 }
 
-// onlyDebris reports whether debris is all that is new in the workspace.
+// onlyDebris reports whether the workspace has no other changes than debris.
 func (s *Session) onlyDebris(f *finding) bool {
 	return len(f.evidence.Debris) > 0 && f.made.Head == s.reference.Head
 }
@@ -174,10 +174,10 @@ func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
 	return text.Head(lines, shownLines), nil
 }
 
-// shownLines bounds the difference of tests that an agent is shown, in bytes.
+// shownLines bounds the difference of tests for an agent, in bytes.
 const shownLines = 6000
 
-// openFlags returns the blocking flags of the task that nobody has answered, not even the done.
+// openFlags returns the task's blocking flags that nobody has answered, including the done.
 func (s *Session) openFlags(ctx context.Context, closing signals.Said) ([]int64, error) {
 	done, ok := closing.Payload.(signals.Done)
 	if !ok {
@@ -189,11 +189,11 @@ func (s *Session) openFlags(ctx context.Context, closing signals.Said) ([]int64,
 	})
 }
 
-// ignoredNamed is the most git-ignored files that a refusal names.
+// ignoredNamed is the maximum number of git-ignored files in a refusal.
 const ignoredNamed = 20
 
-// ignored returns the git-ignored files that the session made in its workspace, up to ignoredNamed. No candidate
-// contains them, so a check may lack them.
+// ignored returns the git-ignored files that the session made in its workspace, up to ignoredNamed. Candidates do not
+// contain them, so a check may lack them.
 func (s *Session) ignored(ctx context.Context) []string {
 	if s.Workspace.Clone == nil {
 		return nil
@@ -214,14 +214,14 @@ func (s *Session) unheard(tx *store.Tx) (latest int64, err error) {
 	return latest, err
 }
 
-// waitMax is the maximum time that an agent waits for the check of its done. Then it is killed: the service no
-// longer caches its context, and a new session costs no more.
+// waitMax is how long an agent waits for the check of its done at most. Then it is killed: the service no longer caches
+// its context, so a new session costs no more.
 const waitMax = 10 * time.Minute
 
 // A waiting is an agent that waits for the check of its done.
 type waiting struct {
 	process *proc.Process // nil if ralph did not start it
-	killed  []string      // commands of the processes that were killed before
+	killed  []string      // commands of the processes killed before
 	timer   *time.Timer   // kills it
 
 	mu   sync.Mutex
@@ -243,7 +243,7 @@ func (s *Session) await(ctx context.Context, turn agent.Turn) *waiting {
 		w.killed = append(w.killed, k.Command)
 		s.killed = append(s.killed, fmt.Sprintf("%d: %s", k.Pid, k.Command))
 	}
-	w.timer = time.AfterFunc(waitMax, func() { _ = w.kill() }) // a person may ask again and be told
+	w.timer = time.AfterFunc(waitMax, func() { _ = w.kill() }) // a person may ask again and get an answer
 	return w
 }
 
@@ -254,7 +254,7 @@ func (w *waiting) over() {
 	}
 }
 
-// there reports whether there is an agent that can be told something.
+// there reports whether the agent still waits, and can get a message.
 func (w *waiting) there() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,12 +13,11 @@ import (
 	"ralph/store"
 )
 
-// pollSession is the interval at which a running session is checked: whether its place still exists, its phase, and
-// whether its agent accepts a message now.
+// pollSession is how often a running session is checked: whether its place still exists, its phase, and whether its
+// agent accepts a message.
 const pollSession = 200 * time.Millisecond
 
-// watch stops the session when somebody or something asks for it, and
-// hands people's comments to the agent. It returns when ctx ends.
+// watch stops the session on request, and passes people's comments to the agent. It returns when ctx ends.
 func (s *Session) watch(
 	ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message, gauge *workspace.Gauge,
 ) {
@@ -107,7 +106,7 @@ type wish struct {
 	comments []ralph.Comment
 }
 
-// asked reads people's wishes.
+// asked reads people's requests to the session.
 func (s *Session) asked(ctx context.Context) (wish, error) {
 	return store.Read(ctx, s.Store, func(tx *store.Tx) (w wish, err error) {
 		w.Wish, err = tx.Wish(s.Row.ID)
@@ -118,8 +117,8 @@ func (s *Session) asked(ctx context.Context) (wish, error) {
 	})
 }
 
-// hand passes comments to the agent, each once. A comment that the agent
-// does not take is in the next prompt, as all comments are.
+// hand passes comments to the agent, each once. The next prompt shows comments that the agent does not take, as it
+// shows all comments.
 func (s *Session) hand(ctx context.Context, comments []ralph.Comment, handed map[int64]bool, say chan<- agent.Message) {
 	for _, c := range comments {
 		if handed[c.ID] {
@@ -133,8 +132,7 @@ func (s *Session) hand(ctx context.Context, comments []ralph.Comment, handed map
 	}
 }
 
-// delivered records that the agent has a comment. If that fails, the next
-// prompt shows it once more, which does no harm.
+// delivered records that the agent has a comment. If that fails, the next prompt shows it again, which does no harm.
 func (s *Session) delivered(comment int64) {
 	err := s.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.MarkDelivered(comment, s.Row.ID) })
 	if err != nil {
@@ -142,8 +140,7 @@ func (s *Session) delivered(comment int64) {
 	}
 }
 
-// waitsForPermission stops the session's clock while a person is asked for
-// a permission (decision 18).
+// waitsForPermission stops the session's clock while a person is asked for a permission (decision 18).
 func (s *Session) waitsForPermission(asked bool) {
 	switch {
 	case asked && !s.asking:
@@ -154,8 +151,8 @@ func (s *Session) waitsForPermission(asked bool) {
 	s.asking = asked
 }
 
-// A clock counts a session's time down, except while ralph itself is at work (decision 18). Pauses nest: the clock
-// runs again after each has been resumed. Nil counts nothing: a worker's time is limited by its lease.
+// A clock counts a session's time down, except while ralph itself works (decision 18). Pauses nest: the clock continues
+// after the last resume. A nil clock counts nothing: a lease limits a worker's time.
 type clock struct {
 	mu     sync.Mutex
 	left   time.Duration

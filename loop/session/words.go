@@ -86,10 +86,10 @@ var replies = map[signals.Reply]func(reply) string{
 	},
 }
 
-// debrisNamed is the most left-out files that a reply names.
+// debrisNamed is the maximum number of left-out files in a reply.
 const debrisNamed = 20
 
-// words returns a reply as its agent is told it.
+// words returns the reply's text for the agent.
 func (r reply) words() string { return replies[r.kind](r) + killedBefore(r.killed) }
 
 func reviewEnded(r reply) string {
@@ -127,7 +127,7 @@ func refused(r reply) string {
 	return b.String()
 }
 
-// sentBack tells the agent that its work conflicts with merged work, which ralph has merged into its workspace.
+// sentBack tells the agent that its work conflicts with merged work, which is now in its workspace.
 func sentBack(r reply) string {
 	var b strings.Builder
 	f, marked := r.found, r.marked
@@ -203,7 +203,7 @@ func killedBefore(killed []string) string {
 		"\n- " + strings.Join(killed, "\n- ") + "\n"
 }
 
-// steering is the message that hands a person's comment to a running session.
+// steering returns the message that passes a person's comment to a running session.
 func steering(c ralph.Comment) string {
 	return fmt.Sprintf("A person (%s) has just commented on your task:\n\n%s\n\nTake it into account from here on.",
 		c.Author, c.Body)

@@ -20,8 +20,8 @@ import (
 )
 
 // candidate commits the present contents of the workspace. This commit is checked, merged or continued, even if the
-// workspace changes later. If git refuses the workspace's .git, the files count without it, and the finding reports
-// that.
+// workspace changes later. If git refuses the workspace's .git, the commit has the files without it, and the finding
+// reports that.
 func (s *Session) candidate(ctx context.Context, f *finding) error {
 	ref, message := ralph.Change{SessionID: s.Row.ID}.Ref(), commitMessage(s, s.closed.Payload)
 	take := func() (err error) {
@@ -32,7 +32,7 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 		return err
 	}
 	known := ""
-	if s.reopened && s.Workspace.Clone != nil { // in a person's own folder, this is the state that they left
+	if s.reopened && s.Workspace.Clone != nil { // in a person's own folder the present state counts
 		var err error
 		if known, err = s.Merger.Tree.Ref(ctx, ref); err != nil {
 			return err
@@ -54,8 +54,8 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 	return err
 }
 
-// same reuses the session's earlier commit if the content is equal: it may have been handed over before its ralph
-// was lost, and another machine may be checking it.
+// same reuses the session's earlier commit if the content is equal: the commit may have been handed over before its
+// ralph was lost, and another machine may be checking it.
 func (s *Session) same(ctx context.Context, f *finding, ref, known string) error {
 	if known == "" || known == f.made.Head || f.made.Head == f.made.Base {
 		return nil
@@ -120,11 +120,10 @@ func refusedBy(why error) ralph.Untaken {
 	return worktree.Renewed("has something that git refuses (" + Shortly(why) + ")")
 }
 
-// lastLook is the time limit of a look after the run is stopped. The rest is saved from the workspace before its next
-// use.
+// lastLook is the time limit of a look after the run is stopped. The next use of the workspace saves the rest.
 const lastLook = 5 * time.Second
 
-// outlast returns a context for a look that continues for a while after ctx has ended.
+// outlast returns a context that ends [lastLook] after ctx.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastLook, cancel) })
@@ -136,7 +135,7 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *Session) checkMerged(ctx context.Context, f *finding, round check.Round) error {
 	merger := s.Merger.In(s.checker(round))
 	if s.late {
-		merger.Wait = 0 // no agent could be told, and the other changes may have to be merged by this process
+		merger.Wait = 0 // no agent can hear of it, and this process may have to merge the other changes
 	}
 	change := ralph.Change{
 		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
@@ -178,7 +177,7 @@ func (s *Session) leaveLine(ctx context.Context) {
 	}
 }
 
-// gate finds the change's effect on gate files. Its check has passed. People vouch for their own work.
+// gate finds the change's effect on gate files, after its check has passed. People vouch for their own work.
 func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, b merging.Built) error {
 	if s.Row.Origin == ralph.FromHuman || b.Target.Gone != "" {
 		return nil
@@ -189,8 +188,7 @@ func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, 
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	// Without a change, this check's results become the target's: earlier failures have been fixed
-	// elsewhere.
+	// Without a change, the results of this check become the target's: earlier failures were fixed elsewhere.
 	g.Unchanged = g.Unchanged && !slices.ContainsFunc(s.Before, func(o check.Outcome) bool { return !o.Check.Passed })
 	if done, ok := s.closed.Payload.(signals.Done); ok {
 		g.Reason = done.TestsChanged
@@ -199,9 +197,9 @@ func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, 
 	return nil
 }
 
-// within finds nested repositories, such as submodules, at commits that nobody else could fetch, which would make
-// the merged change useless to others. It asks only known addresses. It also refuses symbolic links that lead out
-// of the repository.
+// within finds nested repositories, such as submodules, at commits that nobody else could fetch, which would make the
+// merged change useless to others. It asks only known addresses. It also finds symbolic links that lead out of the
+// repository.
 func (s *Session) within(ctx context.Context, f *finding) error {
 	if s.Row.Origin != ralph.FromHuman {
 		leading, err := s.repository().Leading(ctx, f.made.Base, f.made.Head)
@@ -238,7 +236,7 @@ func (s *Session) within(ctx context.Context, f *finding) error {
 	return ctx.Err()
 }
 
-// rescued sets the row's change to the work saved from the session's workspace when it was removed or prepared for
+// rescued sets the row's change to the saved work of the session's workspace, if that was removed or prepared for
 // another session.
 func (s *Session) rescued(ctx context.Context) error {
 	c := ralph.Change{TaskID: s.Row.TaskID, SessionID: s.Row.ID}
@@ -261,18 +259,18 @@ func (s *Session) rescued(ctx context.Context) error {
 	return err
 }
 
-// handOverTime is the maximum time for handing a change over.
+// handOverTime is how long handing a change over may take.
 const handOverTime = 30 * time.Second
 
-// handOver puts the session's change where other machines find it, before they are told of it. A done is not
-// judged if its change could not be handed over: its task goes back.
+// handOver pushes the session's change for other machines, before they learn of it. If that fails, a done is not
+// judged, and its task goes back.
 func (s *Session) handOver(ctx context.Context, saw *observation) {
 	if s.Row.Change == nil || saw.blind || !s.Merger.Travels() {
 		return
 	}
 	ours := func(tx *store.Tx) error { return tx.CheckSession(s.Row.TaskID, s.Row.ID) }
 	if err := s.Store.View(ctx, ours); errors.Is(err, ralph.ErrConflict) {
-		return // others have decided on it, and may have an earlier version
+		return // others have decided on it, perhaps with an earlier version
 	}
 	c := *s.Row.Change
 	c.TaskID, c.SessionID = s.Row.TaskID, s.Row.ID
