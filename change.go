@@ -13,7 +13,7 @@ const (
 	Held      ChangeState = "held"      // kept, but not queued: the next session starts from it, or a person decides
 	Checking  ChangeState = "checking"  // has its place in the line while its session is being checked
 	Queued    ChangeState = "queued"    // passed, and waits in the merge queue
-	Verifying ChangeState = "verifying" // is being verified once more, as the line ahead or the target has changed
+	Verifying ChangeState = "verifying" // is verified once more, because the line ahead or the target has changed
 	Moving    ChangeState = "moving"    // the target ref is being moved
 	Reviewing ChangeState = "reviewing" // is on its own branch, and a pull request waits for people
 	Merged    ChangeState = "merged"    // merged
@@ -49,15 +49,15 @@ type Change struct {
 	State     ChangeState `json:"state"`
 	From      string      `json:"from"` // the commit point when the merge began
 	To        string      `json:"to"`   // the commit point after the merge
-	// the commit that merged it alone: To, or one below it if it was merged with others; "" if the target had it already
+	// the merge of this change alone: To, or a commit below it if others were merged with it; "" if the target had the
+	// change already
 	Commit string `json:"commit"`
-	// the commit below the change on the branch; "" for the first parent of Commit: a forge may rebase several commits
+	// the commit below the change on the branch; "" for the first parent of Commit. A forge may rebase several commits.
 	Onto      string       `json:"onto,omitempty"`
-	Files     []FileChange `json:"files"` // how Commit differs from that one; empty until it is being merged
+	Files     []FileChange `json:"files"` // differences between Onto and Commit; empty before the merge
 	Reason    string       `json:"reason"`
 	Conflicts []string     `json:"conflicts"` // files
-	// for an undo: its task's status after the merge: cancelled (it takes work back) or completed
-	// (it brings work back)
+	// for an undo, the task's status after the merge: cancelled (work is undone) or completed (work is restored)
 	Undo    Status `json:"undo"`
 	Proof   *Proof `json:"proof"`            // proof by its tests; null before they were run
 	Branch  string `json:"branch,omitempty"` // its own one, as of a pull request, once it has been put there
@@ -71,8 +71,8 @@ const ChangeRefs = "refs/ralph/changes/"
 // Ref returns the ref that keeps this change.
 func (c Change) Ref() string { return ChangeRefs + c.SessionID }
 
-// Compared returns the commits whose difference is the change: the whole change of the task if it was merged, else the
-// change of its session. From may be written as ID^1.
+// Compared returns two commits whose difference is the change: all of the task's change if it was merged, else that of
+// its session. From may be written as ID^1.
 func (c Change) Compared() (from, to string) {
 	if c.State == Merged && c.Commit != "" {
 		return c.Before(), c.Commit
@@ -94,7 +94,7 @@ func Trailers(task int64, session string) string {
 	return fmt.Sprintf("Task: TASK-%d\nSession: %s\n", task, session)
 }
 
-// A Reverted is a completed task whose change people have taken back on the target: by `git revert`, or by removing its
+// A Reverted is a completed task whose change people have removed from the target, by `git revert` or by removing its
 // commit.
 type Reverted struct {
 	TaskID int64  `json:"task_id"`

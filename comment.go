@@ -60,8 +60,7 @@ var CommentKinds = []CommentKind{Note, Question, Blocker, Reference, Nack}
 // NeedsRationale reports whether a comment of this kind needs a reason.
 func (k CommentKind) NeedsRationale() bool { return k == Blocker || k == Nack }
 
-// A Comment is one entry of a task's timeline. A signal has a Verb, any other
-// comment has a Kind, and none has both. Its text never decides which it is.
+// A Comment is one entry of a task's timeline. A signal has a Verb, any other comment has a Kind, and none has both.
 type Comment struct {
 	ID         int64           `json:"id"`
 	TaskID     int64           `json:"task_id"`
@@ -80,14 +79,14 @@ type Comment struct {
 	Decision   string          `json:"decision"` // the text that resolved it
 	Rationale  string          `json:"rationale"`
 	Holding    bool            `json:"holding"` // it holds its task back now, as an open question or blocker
-	// ralph's remark on it: why a blocker could not be resolved to a task
+	// ralph's note, such as the reason why a blocker names no single task
 	HoldReason  string `json:"hold_reason"`
 	Delivered   Time   `json:"delivered_at"` // when it was handed to a running session
 	DeliveredTo string `json:"delivered_to"` // that session's id; "" for none
 }
 
-// Threads returns the comments with each reply directly after its parent,
-// if the parent is in the list; all else keeps its order.
+// Threads returns the comments with each reply directly after its parent, if the parent is in the list. The rest keeps
+// its order.
 func Threads(comments []Comment) []Comment {
 	replies := map[int64][]Comment{}
 	shown := map[int64]bool{}

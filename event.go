@@ -65,7 +65,7 @@ var events = []struct {
 	{"run.ended", RunEnded{}},
 }
 
-// EventTypes lists every type of event.
+// EventTypes lists all types of events.
 var EventTypes = func() (types []string) {
 	for _, e := range events {
 		types = append(types, e.name)
@@ -275,10 +275,10 @@ type SessionEnded struct {
 	Announce     []int64  `json:"announce"` // blocking flags
 	ClosingVerb  Verb     `json:"closing_verb"`
 	CostUSD      float64  `json:"cost_usd"`
-	CostKnown    bool     `json:"cost_known"` // false: an estimate, or 0 as the price of its tokens is unknown
+	CostKnown    bool     `json:"cost_known"` // false if it is an estimate, or 0 as no price is known
 	Tokens       int64    `json:"tokens"`
 	Ending       Ending   `json:"ending"`
-	Files        int      `json:"files"` // how many it changed
+	Files        int      `json:"files"` // number of changed files
 	Leftovers    []string `json:"leftovers"`
 	Notes        []string `json:"notes"`
 	Outcome      string   `json:"outcome"`
@@ -328,7 +328,7 @@ type QueuePaused struct {
 	Reason string `json:"reason"`
 }
 
-// QueueResumed reports that changes are merged again.
+// QueueResumed reports that merging goes on.
 type QueueResumed struct {
 	By string `json:"by"`
 }
@@ -393,7 +393,7 @@ type RunWaiting struct {
 // RunEnded reports why a run ended, and its totals.
 type RunEnded struct {
 	CostUSD    float64 `json:"cost_usd"`
-	CostKnown  bool    `json:"cost_known"` // false: that of a session is an estimate, or unknown
+	CostKnown  bool    `json:"cost_known"` // false if the cost of a session is an estimate or unknown
 	Tokens     int64   `json:"tokens"`
 	ExitStatus int     `json:"exit_status"`
 	Reason     string  `json:"reason"`

@@ -12,32 +12,32 @@ type Evidence struct {
 	// files that the session changed and that a verification command runs or reads
 	Drives []Touch  `json:"drives,omitempty"`
 	Killed []string `json:"killed,omitempty"` // the commands of processes that the session had left running
-	// nested repositories, such as submodules, at commits that their remotes lack, and why
+	// submodules and other nested repositories whose commits the remotes lack, with the reason
 	Within  []string `json:"within,omitempty"`
 	Modules []string `json:"modules,omitempty"` // submodules that the change moves to other commits
 	// paths left out of the candidate because git does not take them or ralph does not allow them
 	Untaken []Untaken `json:"untaken,omitempty"`
 	// files that tools left behind, not part of the candidate; folders end with a slash
 	Debris      []string `json:"debris,omitempty"`
-	Uncontained bool     `json:"uncontained,omitempty"` // the agent was started by somebody else, outside of any sandbox
+	Uncontained bool     `json:"uncontained,omitempty"` // ralph did not start the agent, which ran outside of any sandbox
 
-	// the session's commits with an author, a date or words of others
+	// the session's commits with a foreign author, date or words
 	Commits []CommitNote `json:"commits,omitempty"`
 
-	Hidden []string `json:"hidden,omitempty"` // titles of the checks that it did not see and that failed
+	Hidden []string `json:"hidden,omitempty"` // titles of the failed hidden checks
 	Blind  []string `json:"blind,omitempty"`  // titles of checks that pass with any expectation
 
 	Gate Gate `json:"gate,omitzero"` // the change's effect on tests and other files that decide on it
 
-	// attempts of other programs than the agent to use ralph's tools in the session, refused
+	// refused attempts of other programs than the agent to use the session's tools
 	Strangers int `json:"strangers,omitempty"`
 
 	Reviews []Review `json:"reviews,omitempty"` // by agents, in the order in which they were made
-	// candidates of the task that reviewers objected to, this one included
+	// candidates of the task that reviewers objected to, including this one
 	Rounds int `json:"rounds,omitempty"`
 }
 
-// An Untaken is an entry of a session's workspace that ralph does not take from it, and the reason.
+// An Untaken is an entry of a session's workspace that ralph leaves out, and the reason.
 type Untaken struct {
 	Path string `json:"path"` // a file, or a folder with its contents, from the top of the work tree
 	Why  string `json:"why"`  // a clause whose subject is the path

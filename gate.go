@@ -57,15 +57,15 @@ type Gate struct {
 	Outside  []Blob       `json:"outside,omitempty"`  // changed files that no glob of Scope matches
 	Depends  []Dependency `json:"depends,omitempty"`  // dependencies that it adds, removes or changes
 	Deciding []string     `json:"-"`                  // changed gate files, with new ones that run tests
-	Refused  string       `json:"refused,omitempty"`  // why no reason helps; "" if one may
+	Refused  string       `json:"refused,omitempty"`  // why no reason is accepted; "" if one may be
 	Tried    bool         `json:"tried,omitempty"`    // the new code passes under the old gate, too
 	Reason   string       `json:"reason,omitempty"`   // tests_changed of the done
-	Unknown  string       `json:"unknown,omitempty"`  // why that is not known; "" if it is
+	Unknown  string       `json:"unknown,omitempty"`  // why the effect is unknown; "" if it is known
 	Idle     []string     `json:"idle,omitempty"`     // commands of the task alone that passed before any work
 	Unproved bool         `json:"unproved,omitempty"` // a proof is required; no test of the change fails on the old code
 
 	Says      string      `json:"says,omitempty"`      // a reviewer's words on the changed tests
-	Asks      string      `json:"asks,omitempty"`      // whether the task requires the changed tests, by a reviewer
+	Asks      string      `json:"asks,omitempty"`      // a reviewer's answer: whether the task requires the changed tests
 	Allowed   []Weakening `json:"allowed,omitempty"`   // weakenings that the task allows
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 
@@ -76,7 +76,7 @@ type Gate struct {
 type Trial struct {
 	Neutralised []string `json:"neutralised,omitempty"` // tests and `commands` that pass with any expectation
 	Tests       int      `json:"tests,omitempty"`       // tests that were tried
-	Silent      int      `json:"silent,omitempty"`      // tests of these that state no literal expectation
+	Silent      int      `json:"silent,omitempty"`      // tests among these without a literal expectation
 	Fewer       []string `json:"fewer,omitempty"`       // changed test files with fewer expectations than on the target
 	Unknown     string   `json:"unknown,omitempty"`     // tests that could not be tried, and why; "" for none
 }
@@ -88,7 +88,7 @@ type Proof struct {
 	Numb      int      `json:"numb,omitempty"`      // tests of the change that pass with any expectation
 	Tests     bool     `json:"tests,omitempty"`     // the change has its own tests
 	Unchecked bool     `json:"unchecked,omitempty"` // no command checked it
-	Unknown   string   `json:"unknown,omitempty"`   // why that is not known; "" if it is
+	Unknown   string   `json:"unknown,omitempty"`   // why the proof is unknown; "" if it is known
 }
 
 // provedNamed is the most tests that a proof names.
@@ -128,7 +128,7 @@ type Approval struct {
 	Unchanged bool         `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 
 	Objected   []Review `json:"objected,omitempty"`   // the reviews that still object after all rounds
-	Unreviewed []Review `json:"unreviewed,omitempty"` // reviewers that should have looked at it, and did not
+	Unreviewed []Review `json:"unreviewed,omitempty"` // reviewers that did not review it although they should have
 	Summary    string   `json:"summary,omitempty"`    // the author's summary, if reviewers object
 }
 

@@ -11,7 +11,7 @@ type Import struct {
 	Learnings   []ImportedLearning
 	Notes       []string // parts left out or changed, one sentence each
 
-	// Live takes over changes of tasks that sessions work on as well, as an edit by a person does.
+	// Live also changes tasks that sessions work on, like a person's edit.
 	Live bool
 
 	Lost map[string]int // keys of skipped tasks, and their number
@@ -50,7 +50,7 @@ type Offer struct {
 	Command string `json:"command"`
 	Section string `json:"section"` // its heading in the file
 	Line    int    `json:"line"`
-	Task    string `json:"-"` // the key of the only task that it is for; "" for all
+	Task    string `json:"-"` // the key of its task; "" if it is for all
 }
 
 // Lose counts a key of a task that is not taken over.
@@ -65,7 +65,7 @@ func (in *Import) Lose(key string) {
 type ImportedFeature struct {
 	Feature
 	Line  int      // its line in the file, from 1
-	Taken []string // commands that the file offers and a person takes: they are added to a feature that exists, too
+	Taken []string // commands of the file that a person has accepted; an existing feature gets them, too
 }
 
 // An ImportedDiscipline is a discipline from a file.

@@ -15,8 +15,8 @@ const (
 	PlanDoneTool = "plan.done"
 )
 
-// PlanSource begins the [Task.ExternalSource] of a task that was planned; its feature follows. The task's ExternalID is
-// its name in the plan.
+// PlanSource begins the [Task.ExternalSource] of a planned task; its feature follows. The task's ExternalID is its name
+// in the plan.
 const PlanSource = "plan/"
 
 // A PlannedTask is a task in the form that a planning session proposes. Named after an existing task, or TASK-3, it
@@ -32,7 +32,7 @@ type PlannedTask struct {
 	Discipline  string   `json:"discipline,omitempty"`
 	Allow       []string `json:"allow,omitempty"`
 	Estimate    string   `json:"estimate,omitempty"` // in the planner's words
-	Drop        string   `json:"drop,omitempty"`     // why the task of that name is not wanted any more
+	Drop        string   `json:"drop,omitempty"`     // why the named task is no longer wanted
 }
 
 // A Plan is the proposal of a planning session so far.
@@ -41,7 +41,7 @@ type Plan struct {
 	Marks  map[string][]string `json:"marks,omitempty"`  // notes on a task for people, by its name
 	Mended int                 `json:"mended,omitempty"` // number of times that commands were given back to the planner
 
-	// Told is the state, as a digest, of each task of the feature when the planner was last told of it, by id.
+	// Told has a digest of each task of the feature, by id, as the planner last saw it.
 	Told map[int64]string `json:"told,omitempty"`
 }
 
@@ -94,7 +94,7 @@ func (t PlannedTask) Check() error {
 	return CheckText("description", t.Task("").Description, false) // with the estimate
 }
 
-// checkPlain is [CheckText] for the text that people read first: no control characters but line ends and tabs.
+// checkPlain is [CheckText] for text that people read first: the only control characters are line ends and tabs.
 func checkPlain(field, s string, required bool) error {
 	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
 		return &FieldError{Field: field, Problem: "must not contain control characters, such as terminal escapes"}

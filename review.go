@@ -14,8 +14,8 @@ type Role string
 const (
 	RoleWork   Role = "work"   // on a task
 	RoleReview Role = "review" // it reviews another session's change (docs/review.md)
-	RolePlan   Role = "plan"   // it makes tasks of an idea (docs/howto/plan.md)
-	RoleUndo   Role = "undo"   // a person's undo, which is merged as a session's change is
+	RolePlan   Role = "plan"   // it turns an idea into tasks (docs/howto/plan.md)
+	RoleUndo   Role = "undo"   // a person's undo, merged like a session's change
 )
 
 // Works reports whether sessions of the role work on their task, so that they count as attempts.
@@ -46,7 +46,7 @@ type Objection struct {
 	Severity string `json:"severity"` // [ObjectionBlocking] or [ObjectionRemark]
 }
 
-// At returns where the objection is: "a.go:12".
+// At returns the place of the objection: "a.go:12".
 func (o Objection) At() string {
 	if o.Line == 0 {
 		return o.File
@@ -54,7 +54,7 @@ func (o Objection) At() string {
 	return fmt.Sprintf("%s:%d", o.File, o.Line)
 }
 
-// The answers to whether a task asks for the tests that a change changes.
+// The answers to the question whether a task asks for changed tests.
 const (
 	AsksYes    = "yes"
 	AsksNo     = "no"
@@ -67,18 +67,18 @@ type Review struct {
 	Agent   string `json:"agent"`
 	Model   string `json:"model,omitempty"`
 	For     string `json:"for"`               // the configured reviewer: an agent, with its model after a slash
-	Same    bool   `json:"same,omitempty"`    // its model is the author's
+	Same    bool   `json:"same,omitempty"`    // it has the model of the author
 	Tree    string `json:"tree"`              // tree of the candidate
-	None    string `json:"none,omitempty"`    // why it is no review; "" if it is one
-	Before  string `json:"before,omitempty"`  // reason why an earlier conversation of the same reviewer was no review
+	None    string `json:"none,omitempty"`    // why the review does not count; "" if it does
+	Before  string `json:"before,omitempty"`  // why an earlier conversation of the same reviewer did not count
 	Checked string `json:"checked,omitempty"` // the checks that an approving reviewer reports
 
 	Objections []Objection `json:"objections,omitempty"`
-	Asks       string      `json:"asks,omitempty"` // whether the task asks for the changed tests; "" if that was not asked
+	Asks       string      `json:"asks,omitempty"` // whether the task asks for the changed tests; "" if nobody asked
 	AsksWhy    string      `json:"asks_why,omitempty"`
 	Wrote      bool        `json:"wrote,omitempty"` // it changed files of its workspace, which was thrown away
 
-	// attempts of other programs than the reviewer to use its tools, refused
+	// refused attempts of other programs than the reviewer to use its tools
 	Strangers int `json:"strangers,omitempty"`
 }
 
@@ -115,7 +115,7 @@ func (r Review) with(severity string) (list []Objection) {
 	return list
 }
 
-// Answer tells whether the task requires the changed tests, on one line; "" if that was not asked.
+// Answer tells whether the task requires the changed tests, on one line; "" if nobody asked.
 func (r Review) Answer() string {
 	why := text.VisibleLine(r.AsksWhy)
 	switch r.Asks {

@@ -38,7 +38,7 @@ const (
 	ControlStop    = "stop"     // end after the session in progress, which has the grace period to finish
 	ControlGoOn    = "go_on"    // do not end, though the run has decided to
 	ControlStopNow = "stop_now" // end now, and stop the session in progress
-	ControlDrain   = "drain"    // end once the sessions in progress have: no run is to work on this machine
+	ControlDrain   = "drain"    // end after the sessions in progress: the machine is drained
 )
 
 // A Run is one execution of `ralph run`.
@@ -50,20 +50,20 @@ type Run struct {
 	Control     string  `json:"control"`
 	State       string  `json:"state"` // "running", "waiting", "paused", "ending" or "ended"
 	StateReason string  `json:"state_reason"`
-	WaitUntil   Time    `json:"wait_until"` // when a wait ends; null if nothing is waited for
+	WaitUntil   Time    `json:"wait_until"` // when a wait ends; null if the run does not wait
 	Limits      Limits  `json:"limits"`
-	Idle        string  `json:"idle"`     // why fewer sessions work than may; "" if unknown
+	Idle        string  `json:"idle"`     // why it has fewer sessions than it may have; "" if unknown
 	Sandbox     string  `json:"sandbox"`  // the sandbox of its agents, in words; "" if unknown
 	Sessions    int     `json:"sessions"` // launched so far
 	Tasks       int     `json:"tasks"`    // distinct tasks worked on so far
 	CostUSD     float64 `json:"cost_usd"`
-	CostKnown   bool    `json:"cost_known"`  // false: that of a session is an estimate, or unknown
+	CostKnown   bool    `json:"cost_known"`  // false if the cost of a session is an estimate or unknown
 	Tokens      int64   `json:"tokens"`      // tokens of its sessions that have ended
 	ExitStatus  *int    `json:"exit_status"` // null while it runs
 	Reason      string  `json:"reason"`      // one sentence: why it ended
-	Machine     string  `json:"machine"`     // the name of the one that it works on
-	Process     string  `json:"-"`           // its process, as only package machine understands it
-	LeaseUntil  Time    `json:"lease_until"` // it is taken for lost after that, unless it is seen to live
+	Machine     string  `json:"machine"`     // its machine's name
+	Process     string  `json:"-"`           // its process, in the form of package machine
+	LeaseUntil  Time    `json:"lease_until"` // after this it counts as lost, unless its process is seen alive
 }
 
 // Doing describes the state of a run, its reason, and its end if known. A reason either completes the state's word
@@ -87,11 +87,11 @@ type Machine struct {
 	Name       string `json:"name"`
 	Alive      bool   `json:"alive"`       // a run works there, as far as can be told
 	RunID      int64  `json:"run_id"`      // the newest one
-	LeaseUntil Time   `json:"lease_until"` // it is taken for lost after that; zero if no run is open there
+	LeaseUntil Time   `json:"lease_until"` // after this the run there counts as lost; zero without an open run
 	Sessions   int    `json:"sessions"`    // in progress
 	DrainedAt  Time   `json:"drained_at"`  // zero unless no run may begin there
 	DrainedBy  string `json:"drained_by"`
-	SeenAt     Time   `json:"seen_at"` // when a run there was last known to work
+	SeenAt     Time   `json:"seen_at"` // when a run last worked there, as far as is known
 }
 
 // Limits are the bounds of a run and its sessions. Durations are in seconds. Every limit has
@@ -108,7 +108,7 @@ type Limits struct {
 	IdleSeconds     float64 `json:"idle_seconds"` // idle seconds of a session
 	SessionTurns    int     `json:"session_turns"`
 	SessionCostUSD  float64 `json:"session_cost_usd"`
-	SessionTokens   int64   `json:"session_tokens"`  // of a session; 0 leaves it to the cost, at the dearest known price
+	SessionTokens   int64   `json:"session_tokens"`  // of a session; 0 leaves it to the cost, at the highest known price
 	SessionMinUSD   float64 `json:"session_min_usd"` // minimum for a session beside others; with less left, it waits
 	Parallel        int     `json:"parallel"`        // sessions at once; 0 is 1
 	Attempts        int     `json:"attempts"`

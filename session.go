@@ -65,8 +65,8 @@ func ExpectedPhase(from, to Phase) bool {
 	return false
 }
 
-// longPhase is the time from which one stay in a phase counts as unusually
-// long. Phases without an entry have no limit.
+// longPhase is how long one stay in a phase may last before it counts as unusually long. Phases without an entry have
+// no limit.
 var longPhase = map[Phase]time.Duration{
 	PhaseIdle: time.Minute, PhaseAnalyzing: 10 * time.Minute, PhaseImplementing: 30 * time.Minute,
 	PhaseTesting: 15 * time.Minute, PhaseCommitting: 5 * time.Minute, PhaseReviewing: 10 * time.Minute,
@@ -77,8 +77,8 @@ type Stay struct {
 	Phase      Phase   `json:"state"`
 	Seconds    float64 `json:"seconds"`
 	Source     string  `json:"source"`         // source of its start: "reported" or "observed"
-	Long       bool    `json:"unusually_long"` // longer than such a phase usually takes
-	Unexpected bool    `json:"unexpected"`     // the phase before it usually leads elsewhere
+	Long       bool    `json:"unusually_long"` // longer than usual for the phase
+	Unexpected bool    `json:"unexpected"`     // it does not usually follow the phase before it
 	Said       string  `json:"said,omitempty"` // the metadata that the agent last reported with it, as JSON
 }
 
@@ -172,8 +172,8 @@ func (e Ending) AgentError() bool {
 	return false
 }
 
-// StandsIn reports whether another agent may take a task over after this ending. Refused work, or work beyond an
-// agent, is no reason.
+// StandsIn reports whether another agent may take over a task after this ending. It may not after refused work, or a
+// task that was too hard.
 func (e Ending) StandsIn() bool {
 	switch e {
 	case RateLimited, Overloaded, Billing, AuthFailed, NoWork:
@@ -182,7 +182,7 @@ func (e Ending) StandsIn() bool {
 	return false
 }
 
-// Rests reports whether the same agent could do nothing now after this ending.
+// Rests reports whether the same agent cannot work now after this ending.
 func (e Ending) Rests() bool { return e == RateLimited || e.NeedsPerson() }
 
 // NeedsPerson reports whether a person must fix the agent's login or billing before it can work
@@ -223,7 +223,7 @@ func (t Tokens) Add(o Tokens) Tokens {
 
 // A FileChange is a file that differs between two commits.
 type FileChange struct {
-	Path    string `json:"path"` // slash-separated, relative to the project's root, also of a file outside of that
+	Path    string `json:"path"` // slash-separated, relative to the project's root, even for a file outside of it
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Status  string `json:"status"` // "added", "modified", "deleted" or "renamed"
@@ -239,7 +239,7 @@ type Differences struct {
 type FileDiff struct {
 	Path string `json:"path"`
 	Diff string `json:"diff"` // hunks of a unified diff
-	Left string `json:"left"` // why there are no lines, "" if there are
+	Left string `json:"left"` // why there are no lines; "" if there are
 }
 
 // A Check is one verification command and its result.
@@ -285,7 +285,7 @@ type Session struct {
 	StartedAt   Time          `json:"started_at"`
 	CompletedAt Time          `json:"completed_at"`
 	CostUSD     float64       `json:"cost_usd"`
-	CostKnown   bool          `json:"cost_known"` // false: the agent reported no cost, and cost_usd is an estimate
+	CostKnown   bool          `json:"cost_known"` // false if the agent reported no cost, and cost_usd is an estimate
 	Tokens      Tokens        `json:"tokens"`
 	Turns       int           `json:"turns"`
 	Files       []FileChange  `json:"files"`
@@ -294,22 +294,22 @@ type Session struct {
 	Exit        *int          `json:"exit"` // the agent's exit status, null if it was killed or lost
 	Model       string        `json:"model"`
 
-	Agent        string `json:"agent"`         // a name from ralph.yaml; "" if it was not one of ralph's agents
+	Agent        string `json:"agent"`         // a name from ralph.yaml; "" if ralph did not start the agent
 	AgentVersion string `json:"agent_version"` // reported by its program
 	// the parts that did not change: "definitions", "files", "head", "work_tree"
 	Unchanged  []string `json:"unchanged"`
 	LastWords  string   `json:"last_words"`  // the agent's last words
 	StderrTail string   `json:"stderr_tail"` // the end of the agent's standard error
 	Denials    []string `json:"permission_denials"`
-	Leftovers  []string `json:"leftovers"` // processes that had to be killed after it ended
+	Leftovers  []string `json:"leftovers"` // processes that were killed after its end
 
 	// Strangers counts the refused attempts of other programs than its agent to use ralph's tools, at most 20.
 	Strangers int `json:"strangers,omitempty"`
-	// sentences for people: its attempts on, and changes of, things that are theirs alone
+	// sentences for people about its attempts on, and changes of, things that only people may change
 	Notes    []string `json:"notes"`
 	RunID    int64    `json:"run_id"`
 	Decision string   `json:"-"` // the decision of the rules, as JSON
-	// the person, or the agent that pulls its own work, with the claim; "" for the loop
+	// the person or worker with the claim; "" for the loop
 	Worker        string    `json:"worker"`
 	Dir           string    `json:"dir"`            // the work tree; "" if unknown
 	Machine       string    `json:"machine"`        // the machine that it worked on, which has its transcript
@@ -319,7 +319,7 @@ type Session struct {
 	Branch        string    `json:"branch"`         // checked out when a person claimed the task; "" if none
 	Progress      *Progress `json:"progress"`       // the last report of a person's chat; null if none
 	Checking      string    `json:"checking"`       // the command that is checking its done now, if it takes long
-	CheckingSince Time      `json:"checking_since"` // since when; null if nothing is being checked
+	CheckingSince Time      `json:"checking_since"` // its start; null without a check
 
 	Review *Review `json:"review"` // result of a review; null for other sessions
 }

@@ -37,7 +37,7 @@ func (s Status) Ended() bool {
 	return s == Completed || s == Failed || s == Rejected || s == Cancelled
 }
 
-// Wanted reports whether sessions are to work on the task, now or once it is no longer held back.
+// Wanted reports whether the task still has to be done, now or once nothing holds it back.
 func (s Status) Wanted() bool { return s != Proposed && !s.Ended() }
 
 // statusLooks has the look of each status. Its label is the word for people, the same on every
@@ -63,8 +63,8 @@ var Words = []string{
 // Look returns the look of tasks with this status.
 func (s Status) Look() Look { return statusLooks[s] }
 
-// Look returns the look of the task: its status's, unless it is blocked only by another task, which needs no person,
-// or its change is a pull request, which ralph does not merge.
+// Look returns the look of the task's status, with two exceptions: a task that is blocked only by other tasks needs no
+// person, and ralph does not merge pull requests.
 func (t Task) Look() Look {
 	switch {
 	case t.Status == Blocked && !t.NeedsPerson():
@@ -140,7 +140,7 @@ type Task struct {
 	Origin       Origin  `json:"origin"`
 	DependsOn    []int64 `json:"depends_on"` // ids, ascending
 	Waits        Waits   `json:"waits"`
-	InReview     bool    `json:"-"`        // a person merges its change, which is a pull request or will be one
+	InReview     bool    `json:"-"`        // its change is a pull request, or will be one: a person merges it
 	Attempts     int     `json:"attempts"` // sessions that counted: agent errors, interruptions and losses do not
 	StuckCount   int     `json:"stuck_count"`
 	Created      Time    `json:"created"`
@@ -204,10 +204,9 @@ func Changes(before, after Task) map[string]Edit {
 	return changes
 }
 
-// NewContract reports whether an edit to a task ends its session, because the session began with other terms. An
-// agent's session ends if the task's terms changed; its title is not one of them. A person's session continues,
-// because people edit both, unless an amendment changed the criteria or the verification: that is the outcome of a
-// discussion, not the person's own edit.
+// NewContract reports whether an edit to a task ends its session, because the terms have changed since the session
+// began. The title is not one of the terms. A person's session continues, because people edit both, unless an amendment
+// changed the criteria or the verification: an amendment is the outcome of a discussion, not the person's own edit.
 func NewContract(before, after Task, person, amended bool) bool {
 	if person && !amended {
 		return false
@@ -234,8 +233,8 @@ func ParseTaskID(s string) (int64, error) {
 	return id, nil
 }
 
-// CheckTitle returns why s cannot be a title: blank, too long, more than
-// one line, or not UTF-8. Field is the name of the input.
+// CheckTitle returns an error if s cannot be a title: blank, too long, more than one line, or not UTF-8. Field is the
+// name of the input.
 func CheckTitle(field, s string) error {
 	switch {
 	case !utf8.ValidString(s):
@@ -252,8 +251,8 @@ func CheckTitle(field, s string) error {
 	return nil
 }
 
-// CheckText returns why s cannot be stored as text: not UTF-8, a NUL byte,
-// longer than [MaxText], or blank although required.
+// CheckText returns an error if s cannot be stored as text: not UTF-8, a NUL byte, longer than [MaxText], or blank
+// although required.
 func CheckText(field, s string, required bool) error {
 	switch {
 	case !utf8.ValidString(s):
@@ -268,7 +267,7 @@ func CheckText(field, s string, required bool) error {
 	return nil
 }
 
-// CheckPriority returns why p is not a priority.
+// CheckPriority returns an error if p is no priority.
 func CheckPriority(field string, p int) error {
 	if p < HighestPriority || p > LowestPriority {
 		return &FieldError{Field: field, Problem: fmt.Sprintf("must be a number from %d (highest) to %d (lowest), not %d",

@@ -37,7 +37,7 @@ func (s Said) MarshalJSON() ([]byte, error) {
 	return json.Marshal(said{s.ID, s.Payload.Verb(), payload, s.Answered, s.Resolved})
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It refuses the same input as [Parse].
+// UnmarshalJSON implements [json.Unmarshaler]. It refuses input that [Parse] refuses.
 func (s *Said) UnmarshalJSON(b []byte) error {
 	var of said
 	if err := json.Unmarshal(b, &of); err != nil {
@@ -51,33 +51,33 @@ func (s *Said) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Facts are everything that a decision depends on. All that the database knows is looked up beforehand. As JSON they
-// are stored with the session, without known learnings and rules, for `ralph session show --decision`.
+// Facts has everything that a decision depends on. The caller looks up the facts from the database beforehand. As JSON
+// they are stored with the session, without known learnings and rules, for `ralph session show --decision`.
 type Facts struct {
 	Task        Task          `json:"task"`                   // while the session is being decided
 	Ending      ralph.Ending  `json:"ending"`                 // how the process ended
 	EndingWhy   string        `json:"ending_why,omitempty"`   // one sentence for people
 	Said        []Said        `json:"said,omitempty"`         // in the order in which they were given
-	Told        []Notice      `json:"told,omitempty"`         // to the agent, at the ends of its turns, in order
+	Told        []Notice      `json:"told,omitempty"`         // messages to the agent at the ends of its turns, in order
 	Changed     bool          `json:"changed"`                // the digests before and after the session differ
 	Untouched   bool          `json:"untouched"`              // the session changed nothing in the work tree
 	Carries     bool          `json:"carries,omitempty"`      // an earlier session's work is merged with it
 	Vouched     bool          `json:"vouched,omitempty"`      // a person vouches for the done
-	Worker      bool          `json:"worker,omitempty"`       // a worker or a person works, no agent that ralph started
-	Cloned      bool          `json:"cloned,omitempty"`       // it works in a workspace of ralph's
+	Worker      bool          `json:"worker,omitempty"`       // ralph did not start the agent
+	Cloned      bool          `json:"cloned,omitempty"`       // it works in one of ralph's workspaces
 	Verify      []ralph.Check `json:"verify,omitempty"`       // checks without their output
 	Protected   []string      `json:"protected,omitempty"`    // protected files that it changed
-	Void        bool          `json:"void"`                   // ended by others: no closing verb counts
+	Void        bool          `json:"void"`                   // others ended it: no closing verb counts
 	CancelledBy string        `json:"cancelled_by,omitempty"` // person that cancelled the task; "" for nobody
-	Unchecked   string        `json:"unchecked,omitempty"`    // why the done could not be checked, or ""
+	Unchecked   string        `json:"unchecked,omitempty"`    // why the done could not be checked; "" if it could
 	Unseen      []string      `json:"unseen,omitempty"`       // other unknowns, each with the reason
 	Merges      bool          `json:"merges,omitempty"`       // the work is in a workspace and has to be merged
 	Conflict    string        `json:"conflict,omitempty"`     // why it cannot be merged; "" if it can
 	Conflicts   []string      `json:"conflicts,omitempty"`    // the conflicting files
-	Marks       []string      `json:"marks,omitempty"`        // files that still have conflict marks of ralph's
+	Marks       []string      `json:"marks,omitempty"`        // files that still have ralph's conflict markers
 	Moved       bool          `json:"moved,omitempty"`        // the target is newer than the agent knows
 	Head        string        `json:"head,omitempty"`         // the commit that would be merged; "" if nothing was changed
-	Planned     string        `json:"planned,omitempty"`      // a complete plan, in words; "" if there is none
+	Planned     string        `json:"planned,omitempty"`      // a summary of the complete plan; "" if there is none
 
 	Approvals []ralph.Approval `json:"approvals,omitempty"`  // people's approvals for this task
 	OpenFlags []int64          `json:"open_flags,omitempty"` // unanswered blocking flags of the task's earlier sessions
@@ -88,11 +88,11 @@ type Facts struct {
 
 	Upstream map[int64]Upstream `json:"upstream,omitempty"` // for each blocked(upstream_task): the task in its text
 	Known    []ralph.Learning   `json:"-"`                  // the learnings that this session may repeat
-	Titles   map[string]bool    `json:"titles,omitempty"`   // NormalTitle of the open tasks and proposals that matter here
+	Titles   map[string]bool    `json:"titles,omitempty"`   // NormalTitle of open tasks and proposals
 	Features map[string]bool    `json:"features,omitempty"` // names of existing features
 	Approved int                `json:"approved,omitempty"` // suggested tasks that were auto-approved within a day
 
-	Waiting bool  `json:"-"` // the agent has ended a turn and waits: it can be told something
+	Waiting bool  `json:"-"` // the agent has ended a turn and waits for a message
 	Unheard int64 `json:"-"` // the latest comment of a person that is on its way to the agent; 0 for none
 	Rules   Rules `json:"-"`
 }
@@ -140,7 +140,7 @@ type Rules struct {
 	InPull         bool   // the pull request asks people for approvals, not the inbox
 }
 
-// promptTries is the number of times that a prompt's budget is halved before its task fails.
+// promptTries is how often a prompt's budget is halved before its task fails.
 const promptTries = 2
 
 // Signalled returns the closing verb that the agent gave; "" also if stuck was inferred.
@@ -169,7 +169,7 @@ type Decision struct {
 	PromptTooLong  int
 	LostCount      int
 
-	SentBack      string   // why a verified done cannot be merged yet, neither an attempt nor a failure; "" if it can
+	SentBack      string   // why a verified done cannot be merged yet (no attempt, no failure); "" if it can
 	Conflicts     []string // the conflicting files
 	TimesSentBack int      // the task's new counter if it was sent back
 
@@ -323,7 +323,7 @@ func unjudged(f Facts, d *Decision) string {
 		"shorten the task's description or split it", promptTries)
 }
 
-// judgeDone is rule 2: a claim and its check.
+// judgeDone applies rule 2: a claim and its check.
 func judgeDone(f Facts, d *Decision, c Done) string {
 	if f.Planned != "" {
 		d.Accepted, d.Status, d.Outcome, d.StuckCount, d.VerifyFailures = true, ralph.Completed, ralph.OutcomeSuccess, 0, 0
@@ -332,7 +332,7 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	if f.nothing() && len(f.Verify) == 0 && !f.confirmed() && f.Conflict == "" {
 		why := "done without any change, and not confirmed: " + text.FirstLine(c.Summary)
 		if !counts(f) {
-			return why // it could not be asked
+			return why // the agent could not be asked
 		}
 		return stuckOnce(f, d, why)
 	}
@@ -383,8 +383,8 @@ func blockedBy(d *Decision) {
 	d.StatusReason = d.Waits.String() + "; " + d.Blocker
 }
 
-// SentBackAlone returns the question to a person if sending back a task that is already merged alone would exceed
-// the limit; otherwise "".
+// SentBackAlone returns the question for a person if the task has been merged alone already and may not be sent back
+// again; otherwise "".
 func SentBackAlone(before, limit int, why string) string {
 	if limit <= 0 || before < limit {
 		return ""
@@ -436,7 +436,7 @@ func excused(checks []ralph.Check) (n int) {
 	return n
 }
 
-// filesNamed is the most files that a reason names.
+// filesNamed is the maximum number of files in a reason.
 const filesNamed = 5
 
 // FileList lists files, or other short names, up to filesNamed, and counts the rest. See [text.Names].
@@ -455,7 +455,7 @@ func how(c ralph.Check) string {
 	return fmt.Sprintf("exits %d", c.Exit)
 }
 
-// stuckOnce is rule 4. Rules 1 and 3 use it too.
+// stuckOnce applies rule 4. Rules 1 and 3 use it too.
 func stuckOnce(f Facts, d *Decision, why string) string {
 	d.StuckCount++
 	if d.StuckCount >= f.Rules.StuckLimit {
@@ -465,8 +465,7 @@ func stuckOnce(f Facts, d *Decision, why string) string {
 	return why
 }
 
-// holdBack is rule 5: blocking questions and blockers hold the task back.
-// This takes precedence over failed.
+// holdBack applies rule 5: blocking questions and blockers hold the task back. They take precedence over failure.
 func holdBack(f Facts, d *Decision) {
 	waits := f.Waits
 	waits.Tasks, waits.Blockers = slices.Clone(waits.Tasks), waits.Blockers+len(d.Holds)
@@ -543,7 +542,7 @@ func outcome(f Facts, d Decision, closing Payload) string {
 	if f.Ending == ralph.TimedOut {
 		return ralph.OutcomeTimeout
 	}
-	if _, ok := closing.(Partial); ok && (d.StuckCount == 0 || len(d.Holds) > 0) { // asking was all it could do
+	if _, ok := closing.(Partial); ok && (d.StuckCount == 0 || len(d.Holds) > 0) { // it could do nothing more than ask
 		return ralph.OutcomeSuccess
 	}
 	return ralph.OutcomeFailure
@@ -555,7 +554,7 @@ func stagnant(f Facts, d Decision) bool {
 	return counts(f) && !f.Changed && !d.Verified && !taughtNew(d.Learn)
 }
 
-// announcements is the last part of rule 7: people are told of blocking flags at once.
+// announcements applies the last part of rule 7: people learn of blocking flags at once.
 func announcements(f Facts) []int64 {
 	var ids []int64
 	for _, s := range f.Said {
@@ -566,7 +565,7 @@ func announcements(f Facts) []int64 {
 	return ids
 }
 
-// proposals is rule 9: new tasks, unless an open task has the same title. They wait for a person unless they are
+// proposals applies rule 9: new tasks, unless an open task has the same title. They wait for a person unless they are
 // auto-approved.
 func proposals(f Facts) []Proposal {
 	taken := map[string]bool{}

@@ -11,7 +11,7 @@ import (
 	"ralph/internal/text"
 )
 
-// Refused returns why a done is refused, by the evidence and a project's rules.
+// Refused returns the reasons to refuse a done, from the evidence and a project's rules.
 func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, rules Rules) (r Refusal) {
 	r.Failed = slices.DeleteFunc(slices.Clone(checks), func(c ralph.Check) bool { return c.Passed })
 	if !rules.ReviewProtect {
@@ -40,8 +40,8 @@ func (r Refusal) String() string {
 	return strings.Join(list, ", ")
 }
 
-// Problems returns the evidence for which a done is refused, one sentence each, with the
-// fix. It leaves out evidence for people to judge.
+// Problems returns the evidence that refuses a done, one sentence each, with the fix. It leaves out evidence for people
+// to judge.
 func Problems(e ralph.Evidence) []string {
 	var list []string
 	for _, t := range e.Rewritten[:min(len(e.Rewritten), filesNamed)] {
@@ -72,8 +72,7 @@ func Problems(e ralph.Evidence) []string {
 	return list
 }
 
-// Maximum lengths of a reason for something not taken, and of its path. Longer ones are cut at the
-// end.
+// Maximum lengths of a reason for a path that is not taken, and of the path. Longer ones are cut at the end.
 const whyWidth, pathWidth, pathBegin = 400, 200, 60
 
 // NotTaken returns a sentence about the paths that are not taken, and why. It shortens a path that would fill the

@@ -12,7 +12,7 @@ import (
 // The values of [Rules.Lost] and [Rules.TestsChanged].
 const (
 	PolicyAsk    = "ask"    // a person decides
-	PolicyRefuse = "refuse" // no reason helps
+	PolicyRefuse = "refuse" // it refuses the done, whatever the reason
 	PolicyNote   = "note"   // it is noted
 	PolicyReview = "review" // an agent is asked whether the task requires it, and a person unless it agrees
 )
@@ -33,8 +33,7 @@ func (r Rules) Asks(g ralph.Gate) bool {
 	return slices.ContainsFunc(g.Weakened, func(w ralph.Weakening) bool { return r.policy(w, g) == PolicyReview })
 }
 
-// Weakened explains why a done is refused that weakens the tests which decide on it; "" if it does not, or has a
-// permitted reason.
+// Weakened explains why weakened tests refuse a done; "" if there are none, or if a reason for them is accepted.
 func Weakened(g ralph.Gate, r Rules) string {
 	if g.Refused != "" {
 		return g.Refused
@@ -97,7 +96,7 @@ func approval(f Facts, done Done) (r ralph.Approval) {
 	return r
 }
 
-// asked lists the things that a person has to approve, for a status.
+// asked lists the parts that a person has to approve, for a status.
 func asked(r ralph.Approval) string {
 	var list []string
 	add := func(what string, names []string) {

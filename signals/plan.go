@@ -11,7 +11,7 @@ import (
 	"ralph/internal/text"
 )
 
-// MaxPlanTasks is the most tasks that one plan may have.
+// MaxPlanTasks is the maximum number of tasks of a plan.
 const MaxPlanTasks = 50
 
 // PlanTries is the number of times that a planner gets inconclusive commands back.
@@ -23,11 +23,11 @@ const (
 	MarkNothing = "names no file and no check"
 )
 
-// Nameable are the tasks that a plan may name in addition to its own, by name: tasks of its feature by their names in
-// its plan, and all existing ones by TASK-3.
+// Nameable has the tasks that a plan may name in addition to its own: tasks of its feature by their names in its plan,
+// and all existing tasks as TASK-3.
 type Nameable map[string]ralph.Task
 
-// Find returns the task of a name.
+// Find returns the task with a name.
 func (k Nameable) Find(name string) (ralph.Task, bool) {
 	t, ok := k[name]
 	if !ok {
@@ -36,14 +36,14 @@ func (k Nameable) Find(name string) (ralph.Task, bool) {
 	return t, ok
 }
 
-// Open reports whether there is a task of that name that a plan may change or drop.
+// Open reports whether a plan may change or drop the task with a name.
 func (k Nameable) Open(name string) bool {
 	t, ok := k.Find(name)
 	return ok && t.Role == ralph.RoleWork && t.Status != ralph.Merging && (!t.Status.Ended() || t.Status == ralph.Failed)
 }
 
-// Overtaken names the tasks of a plan that change a task of its feature which has changed since the planner saw it. Now
-// maps the ids of the feature's tasks to their present states.
+// Overtaken names the tasks of a plan that revise a task which has changed since the planner saw it. Now maps the ids
+// of the feature's tasks to their present states.
 func Overtaken(p ralph.Plan, known Nameable, now map[int64]string) (names []string) {
 	for _, t := range p.Tasks {
 		old, exists := known.Find(t.Name)
@@ -54,7 +54,7 @@ func Overtaken(p ralph.Plan, known Nameable, now map[int64]string) (names []stri
 	return names
 }
 
-// OvertakenBy describes in a sentence the changed task that a plan's task is named after.
+// OvertakenBy describes, in a sentence, the changed task that a task of the plan revises.
 func OvertakenBy(p ralph.Plan, name string, now ralph.Task) string {
 	if _, told := p.Told[now.ID]; told {
 		return fmt.Sprintf("%s: TASK-%d was changed by others meanwhile", name, now.ID)
@@ -63,8 +63,7 @@ func OvertakenBy(p ralph.Plan, name string, now ralph.Task) string {
 		"Drop yours, which leaves TASK-%[2]d as it is, and plan the missing rest by another name", name, now.ID)
 }
 
-// PlanProblems returns the reasons against proposing a plan, one sentence each; none if there are
-// none.
+// PlanProblems returns the reasons why a plan cannot be proposed, one sentence each.
 func PlanProblems(p ralph.Plan, known Nameable, disciplines []string) (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	switch n := len(p.Tasks); {
@@ -111,7 +110,7 @@ func PlanProblems(p ralph.Plan, known Nameable, disciplines []string) (list []st
 	return list
 }
 
-// unrevisable returns why a task that exists cannot be changed as planned; "" if it can.
+// unrevisable returns why an existing task cannot be changed as planned; "" if it can.
 func unrevisable(t ralph.PlannedTask, old ralph.Task) string {
 	switch {
 	case old.Role == ralph.RolePlan:
@@ -129,7 +128,7 @@ func unrevisable(t ralph.PlannedTask, old ralph.Task) string {
 	return ""
 }
 
-// cycle returns names that wait for each other, the first once more at the end; none if there are none.
+// cycle returns names that wait for each other, the first once more at the end; nil without a cycle.
 func cycle(p ralph.Plan) []string {
 	const open, done = 1, 2
 	state := map[string]int{}
@@ -163,8 +162,8 @@ func cycle(p ralph.Plan) []string {
 	return nil
 }
 
-// PlanMarks returns the notes on each new task of a plan that follow from the plan itself, by the task's name. Meet
-// reports whether two lists of globs may match the same file.
+// PlanMarks returns notes on each new task that follow from the plan alone, by the task's name. Meet reports whether
+// two lists of globs may match the same file.
 func PlanMarks(p ralph.Plan, meet func(a, b []string) bool) map[string][]string {
 	marks := map[string][]string{}
 	waits := reach(p)
@@ -214,7 +213,8 @@ var broken = regexp.MustCompile(`(?im)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?
 	`flag provided but not defined|unknown shorthand flag|unknown (?:option|flag)|unrecognized (?:option|arguments?)|` +
 	`invalid option|illegal option|no such option|npm (?:err!|error) missing script`)
 
-// notFound matches a shell's message about a program on no path. A program of the project may be the missing work.
+// notFound matches a shell's message about an unknown program in PATH. A program of the project may be the missing
+// work.
 var notFound = regexp.MustCompile(`(?m)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: ([^:\s/]+): (?:command )?not found`)
 
 // RedFirst judges a command's result before any work. It returns a note for people, "" for none, and whether the
@@ -244,7 +244,7 @@ type Broken struct {
 }
 
 // PlanRed returns notes on the commands of a plan's tasks, by the tasks' names, and the commands that the planner has
-// to fix: none after [PlanTries] tries. Results are those before any work, by command.
+// to fix: none after [PlanTries] tries. Results has the results before any work, by command.
 func PlanRed(
 	p ralph.Plan, results map[string]ralph.Check, limit time.Duration,
 ) (marks map[string][]string, mend []Broken) {

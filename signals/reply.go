@@ -2,7 +2,7 @@ package signals
 
 import "ralph"
 
-// A Reply is the kind of message that an agent gets at the end of a turn. Its words are the session's.
+// A Reply is the kind of message that an agent gets at the end of a turn. Package session has the words.
 type Reply string
 
 // The replies of a session that works.
@@ -18,20 +18,20 @@ const (
 	ReplyDebris    Reply = "debris"    // the change leaves out files that tools left behind
 	ReplyElsewhere Reply = "elsewhere" // nothing changed in a worker's folder
 	ReplyConfirm   Reply = "confirm"   // nothing changed, and no command checks it
-	ReplyComment   Reply = "comment"   // nothing of ralph's: a person's comment is on its way
+	ReplyComment   Reply = "comment"   // no message of ralph's: a person's comment is on its way
 )
 
 // questions are the replies that ask an agent to confirm its done.
 var questions = []Reply{ReplyAside, ReplyUnchanged, ReplyElsewhere, ReplyConfirm}
 
-// A Notice is something that an agent was told at the end of a turn.
+// A Notice is a message to an agent at the end of a turn.
 type Notice struct {
 	Reply   Reply `json:"reply"`
 	Comment int64 `json:"comment,omitempty"` // the done that it answers, or the comment of [ReplyComment]
 }
 
-// reply returns the reply to an agent that waits; "" for none. A reply is not repeated in vain: the next session gets
-// it instead.
+// reply returns the reply to an agent that waits; "" for none. A reply is not repeated if it has not helped: the next
+// session gets it instead.
 func reply(f Facts) Reply {
 	if !f.Waiting {
 		return ""
@@ -86,7 +86,7 @@ func toDone(f Facts, done Done) Reply {
 // toConflict returns the reply to a done that conflicts with merged work; "" for none.
 func (f Facts) toConflict() Reply {
 	if len(f.Marks) > 0 || f.told(ReplyConflict) > 0 && !f.Moved {
-		return "" // it was told, and fixed nothing: another session begins anew
+		return "" // the agent knew it and fixed nothing: another session begins anew
 	}
 	return ReplyConflict
 }
@@ -121,7 +121,7 @@ func (f Facts) lastTold(replies ...Reply) (comment int64) {
 	return comment
 }
 
-// confirmed reports whether a person vouches for the done, or its agent, asked about it, said it again.
+// confirmed reports whether a person vouches for the done, or the agent repeated it when it was asked about it.
 func (f Facts) confirmed() bool {
 	asked := f.lastTold(questions...)
 	return f.Vouched || asked > 0 && Closing(f.Said).ID > asked
@@ -130,14 +130,14 @@ func (f Facts) confirmed() bool {
 // nothing reports whether the session has nothing to merge.
 func (f Facts) nothing() bool { return f.Untouched && !f.Carries }
 
-// refusal is why the session's done is refused.
+// refusal returns why the session's done is refused.
 func (f Facts) refusal() Refusal { return Refused(f.Verify, f.Protected, f.Evidence, f.Rules) }
 
 // A Refusal is the reason why a done is refused (pipeline rule 2). The zero value is none.
 type Refusal struct {
 	Failed    []ralph.Check  // commands that fail
-	Protected []string       // changed files that are protected
-	Tests     string         // why its tests are refused; "" if they are not
+	Protected []string       // changed protected files
+	Tests     string         // why its tests are refused; "" if they are accepted
 	Problems  []string       // other evidence, one clause each
 	Objected  []ralph.Review // reviews that object, while the author may fix it
 }
@@ -147,7 +147,7 @@ func (r Refusal) Any() bool {
 	return len(r.Failed)+len(r.Protected)+len(r.Problems)+len(r.Objected) > 0 || r.Tests != ""
 }
 
-// TestsAlone reports whether only its tests are why it is refused.
+// TestsAlone reports whether the done is refused only because of its tests.
 func (r Refusal) TestsAlone() bool {
 	tests := r.Tests
 	r.Tests = ""

@@ -17,8 +17,8 @@ type ReviewSeen struct {
 	Ending   ralph.Ending // ending of its agent
 	Why      string       // the agent's reason for that ending
 	Looked   int          // calls that read or ran something
-	Asked    bool         // it was asked whether the task asks for the changed tests
-	Only     bool         // it was asked nothing else
+	Asked    bool         // the reviewer was asked whether the task asks for the changed tests
+	Only     bool         // the reviewer was asked nothing else
 	Approved bool
 	Checked  string // its report of its checks
 	Asks     string // its answer
@@ -62,7 +62,7 @@ func Weigh(seen ReviewSeen, change Changed) (none string) {
 // change. A file without known lines counts completely.
 type Changed map[string][]Span
 
-// A Span is a range of lines, both counted.
+// A Span is a range of lines, including both ends.
 type Span struct{ From, To int }
 
 // ChangedLines reads the lines of a change from its hunks.
@@ -71,7 +71,7 @@ func ChangedLines(files []ralph.FileDiff) Changed {
 	for _, f := range files {
 		changed[f.Path] = nil
 		for line := range strings.Lines(f.Diff) {
-			// From is 0 of a file that is removed or emptied.
+			// From is 0 for a removed or emptied file.
 			if h, ok := patch.ParseHunk(line); ok && h.NewFrom > 0 {
 				changed[f.Path] = append(changed[f.Path], Span{h.NewFrom, h.NewFrom + max(h.NewLines, 1) - 1})
 			}
@@ -80,8 +80,7 @@ func ChangedLines(files []ralph.FileDiff) Changed {
 	return changed
 }
 
-// Lacks explains in a clause why an objection is about nothing in the change; "" if it is about the
-// change.
+// Lacks explains in a clause why an objection is not about the change; "" if it is.
 func (c Changed) Lacks(o ralph.Objection) string {
 	spans, ok := c[o.File]
 	switch {
@@ -129,12 +128,12 @@ func Rounds(reviews []ralph.Review) int {
 type Reviewer struct {
 	Agent  string
 	Model  string   // "" leaves it to the agent
-	Lines  int      // changes of at least that number of lines; 0 is any
-	Files  []string // changes of such files; none is any
+	Lines  int      // changes of at least this many lines; 0 is any
+	Files  []string // changes of matching files; none is any
 	Prompt string   // instructions beside ralph's own; "" for none
 }
 
-// Name distinguishes a reviewer: its agent, with its model after a slash.
+// Name identifies a reviewer: its agent, with its model after a slash.
 func (r Reviewer) Name() string {
 	if r.Model == "" {
 		return r.Agent

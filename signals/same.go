@@ -8,9 +8,8 @@ import (
 	"ralph"
 )
 
-// learnings is rule 8: it merges the session's learnings with known ones
-// and with each other. A repetition raises the count of the learning that
-// it repeats, and replaces its text if it has more words.
+// learnings applies rule 8: it merges the session's learnings with known ones and with each other. A repetition raises
+// the count of the learning that it repeats, and replaces its text if it has more words.
 func learnings(f Facts) []Learn {
 	var out []Learn
 	for _, s := range f.Said {

@@ -166,7 +166,7 @@ var Verbs = []Known{
 	},
 }
 
-// maxOptions is the most options of an ask.
+// maxOptions is the maximum number of options of an ask.
 const maxOptions = 20
 
 // Done claims that the task is complete. ralph checks it.
