@@ -15,7 +15,7 @@ import (
 	"ralph/store"
 )
 
-// longestReset is the farthest believable reset time: the longest usage window is a week.
+// longestReset is the latest believable reset time from now: the longest usage window is a week.
 const longestReset = 8 * 24 * time.Hour
 
 // A pause is the consequence of an agent error: a wait, or the end of the run.
@@ -25,10 +25,9 @@ type pause struct {
 	end    *end
 }
 
-// afterError decides the consequence of an agent error (pipeline, "Agent errors"). Failures
-// is the number of agent errors in a row, including this one; repeats is the number of
-// those with this ending. Others means that another agent may stand in. Jitter is between 0
-// and 1.
+// afterError decides the consequence of an agent error (pipeline, "Agent errors"). Failures is the number of agent
+// errors in a row, including this one; repeats is the number of those with this ending. Others is true if another agent
+// may stand in. Jitter is between 0 and 1.
 func afterError(
 	report agent.Report, failures, repeats int, others, noWait bool, b Backoff, now time.Time, jitter float64,
 ) pause {
@@ -154,8 +153,8 @@ func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agen
 	return err
 }
 
-// waitForAgent waits while none of the agents that may work on the task can,
-// according to the database, which also has the errors of earlier runs.
+// waitForAgent waits while no agent that may work on the task can work. It asks the database, which also has the errors
+// of earlier runs.
 func (r *runner) waitForAgent(ctx context.Context, its order.Turn) error {
 	switch {
 	case its.Until.IsZero():

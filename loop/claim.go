@@ -35,7 +35,7 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	}); err != nil {
 		return nil, err
 	}
-	defer l.queueUp(ctx)() // nobody prepares a workspace for a task that another worker claims
+	defer l.queueUp(ctx)() // otherwise several workers would prepare workspaces for the same task
 	t, err := l.claimable(ctx, task)
 	if err != nil {
 		return nil, err
@@ -132,9 +132,8 @@ func (l *Loop) claimable(ctx context.Context, task int64) (ralph.Task, error) {
 // queueTime is the longest time a worker waits for the workers before it.
 const queueTime = 20 * time.Second
 
-// queueUp waits while another worker claims. All of them would scan their work trees for
-// the same first task, which takes long, and only one would get it. It only saves work:
-// after queueTime they continue in parallel.
+// queueUp waits while another worker claims. Otherwise all would scan their work trees for the same first task, which
+// takes long, and only one would get it. This only saves work: after queueTime they continue in parallel.
 func (l *Loop) queueUp(ctx context.Context) (unlock func()) {
 	limited, cancel := context.WithTimeout(ctx, queueTime)
 	defer cancel()

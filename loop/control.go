@@ -19,7 +19,7 @@ func (c course) obeying(ctx context.Context, grace time.Duration) (work context.
 		stopping := c.Stop
 		var over <-chan time.Time
 		for {
-			select { // most work is over before anybody could ask for anything
+			select { // most work ends before anybody can ask for anything
 			case <-work.Done():
 				return
 			case <-over:
@@ -47,7 +47,7 @@ func (c course) obeying(ctx context.Context, grace time.Duration) (work context.
 					left -= c.sinceStop()
 				}
 				over = time.After(left)
-			case !soon && again == nil && stopping != nil: // people want it to continue
+			case !soon && again == nil && stopping != nil: // people want the run to continue
 				over = nil
 			}
 			select {
@@ -70,8 +70,7 @@ func obeyed(control string, grace time.Duration) (now, soon bool) {
 	return control == ralph.ControlStopNow || soon && grace <= 0, soon
 }
 
-// interruptibly runs f with a context that is cancelled when the run is to
-// end. The result of f is then void.
+// interruptibly runs f with a context that is cancelled when the run has to end. Then the result of f is void.
 func (c course) interruptibly(ctx context.Context, f func(ctx context.Context) error) (stopped bool, err error) {
 	work, release := c.obeying(ctx, 0)
 	defer release()

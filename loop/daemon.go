@@ -25,7 +25,7 @@ func (r *runner) waitForOpening(ctx context.Context, work bool) error {
 	return r.await(ctx, until, nil)
 }
 
-// waitForWork has a daemon without a schedule wait for new tasks and answers.
+// waitForWork makes a daemon without a schedule wait for new tasks and answers.
 func (r *runner) waitForWork(ctx context.Context) error {
 	if !r.Daemon || !r.Schedule.IsZero() {
 		return nil
@@ -67,8 +67,7 @@ func (r *runner) waitForWork(ctx context.Context) error {
 	return r.await(ctx, until, news)
 }
 
-// lapses returns when a daemon without work looks again: when the next
-// claim expires, as that causes no event.
+// lapses returns when a daemon without work has to look again: when the next claim expires, since that causes no event.
 func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, err error) {
 	next, err := store.Read(ctx, r.Store, func(tx *store.Tx) (ralph.Time, error) { return tx.NextLapse(r.id) })
 	until = now.Add(lookAnyway)
@@ -82,8 +81,8 @@ func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, er
 	return until, err
 }
 
-// mergesAgain returns until, or an earlier time if the merge queue needs a look that no event
-// causes: to ask a remote again, or to fast-forward people's branch.
+// mergesAgain returns until, or an earlier time if the merge queue needs a look that no event causes: to try a remote
+// again, or to fast-forward people's branch.
 func (r *runner) mergesAgain(ctx context.Context, until, now time.Time) (time.Time, error) {
 	if r.Merger == nil {
 		return until, nil

@@ -30,7 +30,7 @@ type outcome struct {
 	held    bool  // the task itself is the reason, and a person has to fix it
 }
 
-// heed applies the results that have come in. If full, it first waits for one.
+// heed applies the results that have arrived. If full, it first waits for one.
 func (r *runner) heed(ctx context.Context, full bool) error {
 	if full && len(r.ended) == 0 {
 		r.rests()
@@ -49,7 +49,7 @@ func (r *runner) heed(ctx context.Context, full bool) error {
 	return nil
 }
 
-// finish waits for the sessions, then merges all that it can. It returns further reasons to end the run. The first
+// finish waits for the sessions, then merges as much as it can. It returns further reasons to end the run. The first
 // failure of ralph itself cancels the rest.
 func (r *runner) finish(ctx context.Context, cancel func()) (ends []end, failure error) {
 	for {
@@ -66,8 +66,7 @@ func (r *runner) finish(ctx context.Context, cancel func()) (ends []end, failure
 	}
 }
 
-// stagnantWarning is the number of tasks before the limit at which people are told that nothing
-// changes.
+// stagnantWarning is how many tasks before the limit people are warned that nothing changes.
 const stagnantWarning = 2
 
 // ending announces the end of the run with its reasons, and waits until nothing is in progress. It returns true if
@@ -92,7 +91,7 @@ func (r *runner) ending(ctx context.Context, e *end) (on bool, ends []end, err e
 			return false, ends, err
 		}
 	}
-	on, err = r.goesOn(ctx) // said while the last result was applied
+	on, err = r.goesOn(ctx) // people asked for it while the last result was applied
 	return on, ends, err
 }
 
@@ -163,7 +162,7 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 	if r.pulse != nil {
 		j.heart = r.pulse.of(j.number)
 	}
-	if r.Width() > 1 { // until the session begins it has none
+	if r.Width() > 1 { // its session has not begun
 		if err := r.idle(ctx, fmt.Sprintf("made ready for TASK-%d", task.ID)); err != nil {
 			return err
 		}
@@ -186,7 +185,7 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 func (j *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
 	take := func(ctx context.Context) (*workspace.Workspace, error) { return j.Pool.Take(ctx, j.number, false) }
 	ws, about, err := j.enter(ctx, task, take)
-	if errors.Is(err, merging.ErrAway) { // without it, no result could be handed over either
+	if errors.Is(err, merging.ErrAway) { // without the remote, no result could be handed over either
 		o.refused = err
 		return o, nil
 	}
@@ -275,7 +274,7 @@ func unusable(cause error) error {
 func (r *runner) apply(ctx context.Context, j *job, o outcome, err error) error {
 	delete(r.jobs, j.number)
 	if j.waited {
-		r.doing = doing{} // it recorded another state of the run
+		r.doing = doing{} // the session recorded another state of the run
 	}
 	if r.pulse != nil {
 		r.pulse.rests(j.number)
@@ -307,7 +306,7 @@ func (r *runner) apply(ctx context.Context, j *job, o outcome, err error) error 
 	}
 	switch ending := o.end.Ending; {
 	case o.d.Stagnant:
-		if !slices.Contains(r.stagnant, j.task) { // a task's own limit is that of its attempts
+		if !slices.Contains(r.stagnant, j.task) { // the task's own limit is its attempts
 			r.stagnant = append(r.stagnant, j.task)
 		}
 	case !ending.AgentError() && ending != ralph.Interrupted && ending != ralph.Lost:
@@ -319,7 +318,7 @@ func (r *runner) apply(ctx context.Context, j *job, o outcome, err error) error 
 	return r.afterAgent(ctx, o.s, o.end.Report)
 }
 
-// errHeld means that no session may begin: a person has stopped or paused the run in between.
+// errHeld means that no session may begin, because a person has just stopped or paused the run.
 var errHeld = errors.New("the run is to begin no session now")
 
 // mayBegin returns the spending that counts against a session's budget, within the transaction that claims its task. It
@@ -338,7 +337,7 @@ func (j *job) mayBegin(tx *store.Tx) (s store.Spending, err error) {
 	return tx.Spending(j.id, order.Since(j.since, j.Store.Now()), order.Worth)
 }
 
-// room returns why no session can begin beside those in progress; "" if one can.
+// room returns why no session can begin while others are in progress; "" if one can.
 func (r *runner) room(s store.Spending) (why string) {
 	s.Sessions, s.Open = s.Sessions-s.Open+len(r.jobs), len(r.jobs)
 	if s.Sessions >= r.Limits.MaxSessions {

@@ -9,13 +9,12 @@ import (
 	"ralph/store"
 )
 
-// ErrTakenForLost means that a run could not renew its lease in time, for example because its machine was asleep or
-// cut off, so that others have its tasks now. It has stopped its agents.
+// ErrTakenForLost means that a run could not renew its lease in time, for example because its machine was asleep or cut
+// off. Others have its tasks now, and the run has stopped its agents.
 var ErrTakenForLost = errors.New(
 	"this run was taken for lost: it could not tell the database for minutes that it works")
 
-// giveUp is the time that a run works without having renewed its lease: a bit less than the lease
-// lasts.
+// giveUp is how long a run works without renewing its lease: a bit less than the lease lasts.
 func giveUp() time.Duration { return store.LeaseTime / 5 * 4 }
 
 // refuseOthers refuses to run beside a run on another machine if their changes cannot travel
@@ -42,7 +41,7 @@ func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// The wall clock, too: the other clock stops while a machine is asleep.
+		// The wall clock matters too: the monotonic clock stops while a machine is asleep.
 		since, tick := time.Now(), time.NewTicker(store.LeaseRenewal())
 		defer tick.Stop()
 		for {
@@ -67,8 +66,8 @@ func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, 
 	return work, func() { cancel(nil); <-ended }
 }
 
-// gone reports whether a run has to stop its agents after it tried to renew its lease: others have it, or no renewal
-// was acknowledged for too long, by either clock.
+// gone reports whether a run has to stop its agents after trying to renew its lease: another run has the lease, or no
+// renewal was acknowledged for too long, by either clock.
 func gone(err error, holds bool, monotonic, wall time.Duration) bool {
 	return err == nil && !holds || err != nil && max(monotonic, wall) >= giveUp()
 }

@@ -22,7 +22,7 @@ type spending struct {
 	unpriced        float64 // part of the run's spending without a known price
 }
 
-// since returns the start of the period that the run's limits count for.
+// since returns the start of the period of the run's limits.
 func (r *runner) since() time.Time {
 	if r.ofDays() {
 		return r.day
@@ -30,7 +30,7 @@ func (r *runner) since() time.Time {
 	return time.Time{}
 }
 
-// reached names the first limit of the run that is reached; "" if none is.
+// reached names the first reached limit of the run; "" for none.
 func reached(l ralph.Limits, s spending) string {
 	switch {
 	case s.sessions >= l.MaxSessions:
@@ -51,7 +51,7 @@ func reached(l ralph.Limits, s spending) string {
 	return ""
 }
 
-// held tells how much of the spending has no cost: tokens of models with an unknown price.
+// held describes the part of the spending without a known cost: tokens of models with an unknown price.
 func (s spending) held() string {
 	if s.unpriced == 0 {
 		return ""
@@ -80,7 +80,7 @@ func (r *runner) counts(total store.Spending) spending {
 func (r *runner) limit(total store.Spending) error {
 	s := r.counts(total)
 	if r.ofDays() {
-		s = spending{stagnant: s.stagnant} // waitForDay waits for the others
+		s = spending{stagnant: s.stagnant} // waitForDay waits for the other limits
 	}
 	if why := reached(r.Limits, s); why != "" {
 		return &end{ralph.ExitLimit, why}

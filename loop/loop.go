@@ -28,7 +28,7 @@ type Loop struct {
 	order.Config
 	Store  *store.DB
 	Here   *workspace.Workspace // the person's folder
-	Pool   *workspace.Pool      // where sessions work
+	Pool   *workspace.Pool      // the workspaces of sessions
 	Merger *merging.Merger      // merges the results into the target branch
 	Log    *slog.Logger
 
@@ -49,7 +49,7 @@ type Loop struct {
 	Listen   func(words string)       // called with the words of planning sessions; may be nil
 
 	stopOnce sync.Once
-	stopped  time.Time // when somebody first saw that Stop is closed
+	stopped  time.Time // when Stop was first seen closed
 }
 
 // sinceStop returns the time since the run was told to stop. The steps after a session share the
@@ -59,7 +59,7 @@ func (l *Loop) sinceStop() time.Duration {
 	return time.Since(l.stopped)
 }
 
-// Backoff says how long to wait for an agent that cannot work now.
+// Backoff has the waiting times for an agent that cannot work now.
 type Backoff struct {
 	Initial time.Duration // after the first error
 	Max     time.Duration // at most
@@ -76,7 +76,7 @@ const (
 	RedGo    OnRed = "go"    // the run continues regardless
 )
 
-// A Heart receives a run's heartbeat, so that somebody notices when the run hangs.
+// A Heart receives a run's heartbeat, to notice when the run hangs.
 type Heart interface {
 	Beat(within time.Duration) // the run is alive, and will beat again within that time
 	Status(text string)        // one line: the present activity
@@ -130,7 +130,7 @@ const shortWait = 200 * time.Millisecond
 // step is the longest sleep between two looks at the clock, which may jump.
 const step = time.Second
 
-// A course is the part of a run that its goroutines share; outside of a run its id is 0.
+// A course is the part of a run that its goroutines share. Outside of a run its id is 0.
 type course struct {
 	*Loop
 	*order.Config // as configured now
@@ -139,7 +139,7 @@ type course struct {
 	slow          func(command string) // called with each command that runs outside of a session; may be nil
 }
 
-// outside returns a course that is no run's.
+// outside returns a course that belongs to no run.
 func (l *Loop) outside() course { return course{Loop: l, Config: &l.Config, heart: l.Heart} }
 
 // parts returns the dependencies of the course's sessions.

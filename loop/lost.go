@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// maxLost is the number of lost sessions in a row, of any tasks, that ends
-// a run: the fault is then the agent's or the machine's.
+// maxLost is the number of lost sessions in a row, of any tasks, that ends a run: then the agent or the machine is at
+// fault.
 const maxLost = 10
 
 // bounded ends the run if too many sessions in a row were lost.
@@ -49,7 +49,7 @@ func (r *runner) waitForLost(ctx context.Context) error {
 		return err
 	}
 	if !task.NotBefore.After(now.Time) {
-		return errAgain // its time came after the last look
+		return errAgain // its time came since the last look
 	}
 	why := fmt.Sprintf("before TASK-%d is tried again (%s; %d in a row, %d are the limit)",
 		task.ID, task.StatusReason, task.LostCount, signals.LostLimit)
@@ -68,7 +68,7 @@ func (r *runner) missed(ctx context.Context, task int64, err error) error {
 	case errors.Is(err, merging.ErrAway):
 		return r.awaitRemote(ctx, err)
 	case errors.Is(err, ralph.ErrNotFound):
-		// The task itself may be gone, which is fine.
+		// The task itself may be gone, which does not matter.
 		return r.Store.View(ctx, func(tx *store.Tx) error {
 			if _, gone := tx.Task(task); errors.Is(gone, ralph.ErrNotFound) {
 				return nil

@@ -40,7 +40,7 @@ func (r *runner) merge(ctx context.Context) error {
 	if rests, err := r.mergeRests(ctx); err != nil || rests {
 		return err
 	}
-	// It may miss events from here on.
+	// The merge may miss events from here on.
 	began, err := r.lastEvent(ctx)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (r *runner) merge(ctx context.Context) error {
 		work, release := r.obeying(jobsCtx, r.Config.Session.Grace)
 		waits, err := r.mergeNow(work, nil, mergeWait, r.id)
 		if stopped := work.Err() != nil && jobsCtx.Err() == nil; stopped {
-			err = nil // the next run merges it
+			err = nil // the next run will merge it
 		}
 		release()
 		r.over <- func(context.Context) error {
@@ -62,8 +62,7 @@ func (r *runner) merge(ctx context.Context) error {
 	return nil
 }
 
-// lookElsewhere is the interval at which a run checks whether another machine still merges, which
-// may have been lost.
+// lookElsewhere is how often a run checks whether another machine, which may be lost, still merges.
 const lookElsewhere = 5 * time.Second
 
 // waitsForElsewhere reports whether the merge queue waits for another machine, which may be lost at any time.
@@ -77,7 +76,7 @@ func (r *runner) waitsForElsewhere(ctx context.Context) (bool, error) {
 	})
 }
 
-// worksElsewhere returns a session of another run, which may be lost at any time, or leave its task for others.
+// worksElsewhere returns a session of another run, which may be lost at any time or leave its task to others.
 func (r *runner) worksElsewhere(ctx context.Context) (s ralph.Session, ok bool, err error) {
 	if !r.Store.Shared() || r.Task != 0 || r.NoWait {
 		return s, false, nil
@@ -95,7 +94,7 @@ func (r *runner) waitElsewhere(ctx context.Context, why string) error {
 	return errAgain
 }
 
-// mergeRests reports whether the merge queue waits and nothing has happened since.
+// mergeRests reports whether the merge queue waits and nothing has happened since it began to wait.
 func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 	if r.waits.Why == "" || r.waits.Elsewhere && r.Store.Now().Sub(r.tried) >= lookElsewhere {
 		return false, nil
@@ -108,8 +107,8 @@ func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 	return q.WaitUntil.IsZero() || q.WaitUntil.After(r.Store.Now()), err
 }
 
-// mergeNow merges as much as it can, and returns the reason why the rest waits. Runs and workers take turns, and use
-// a check workspace for work from another one. A failure pauses the queue, unless the database failed or the disk is
+// mergeNow merges as much as it can, and returns the reason why the rest waits. Runs and workers take turns, and use a
+// check workspace for other workspaces' work. A failure pauses the queue, unless the database failed or the disk is
 // full. Run is the parameter of [merging.Merger].
 func (l *Loop) mergeNow(
 	ctx context.Context, of *workspace.Workspace, wait time.Duration, run int64,
@@ -141,7 +140,7 @@ func (l *Loop) mergeNow(
 	if err == nil || ctx.Err() != nil || l.Store.Intact() != nil || l.Here.Tree.Intact() != nil || store.Failed(err) {
 		return waits, err // the next run merges the queue without "merge resume"
 	}
-	// No session is to blame, and none is lost: their work waits in the queue until a person has looked.
+	// No session is to blame or lost: their work waits in the queue for a person.
 	reason := err.Error()
 	if perr := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) }); perr != nil {
 		return waits, errors.Join(err, perr)
@@ -160,7 +159,7 @@ func (l *Loop) mergeLeft(ctx context.Context) {
 	}
 }
 
-// mergeFor is mergeNow for work from a workspace, unless the queue is to be merged into another branch.
+// mergeFor is mergeNow for work from a workspace, unless the queue merges into another branch.
 func (l *Loop) mergeFor(ctx context.Context, of *workspace.Workspace, wait time.Duration) (why string, err error) {
 	if err := l.Attached(); err != nil {
 		return "", err
@@ -181,8 +180,8 @@ func (l *Loop) Attached() error {
 		"merge.into"))
 }
 
-// sameTarget refuses a worker whose work goes to another branch than that of the run, of sessions in
-// progress, or of waiting changes: there is one queue, which merges into one branch.
+// sameTarget returns an error if a worker's work goes to another branch than that of the run, of sessions in progress,
+// or of waiting changes: the one queue merges into one branch.
 func (l *Loop) sameTarget(tx *store.Tx) error {
 	q, err := tx.MergeQueue()
 	if err != nil || q.Target == "" || q.Target == l.Merger.Into {

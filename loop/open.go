@@ -37,9 +37,9 @@ func (c course) open(
 	}))
 }
 
-// holdBack holds the task back if err means that the task itself prevented its session.
+// holdBack blocks the task if err means that the task itself prevented its session.
 func (l *Loop) holdBack(ctx context.Context, task int64, err error) (bool, error) {
-	if unknown, ok := errors.AsType[*order.UnknownAgentError](err); ok { // no other agent stands in
+	if unknown, ok := errors.AsType[*order.UnknownAgentError](err); ok { // no other agent may stand in
 		return true, l.Store.Tx(ctx, func(tx *store.Tx) error {
 			return tx.Move(task, ralph.Failed, ralph.Loop, unknown.Error())
 		})
@@ -51,8 +51,8 @@ func (l *Loop) holdBack(ctx context.Context, task int64, err error) (bool, error
 	return true, l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.HoldForPrompt(task, long.Error()) })
 }
 
-// release lets go of tasks whose prompts fit again, because flags were
-// resolved, the task was shortened or the budget was raised.
+// release unblocks tasks whose prompts fit again, because flags were resolved, the task was shortened or the budget was
+// raised.
 func (l *Loop) release(ctx context.Context) error {
 	var free []ralph.Comment
 	err := l.Store.View(ctx, func(tx *store.Tx) error {
@@ -66,7 +66,7 @@ func (l *Loop) release(ctx context.Context) error {
 			if berr == nil && built.TooLong == "" {
 				free = append(free, held[i])
 			}
-			if _, ok := errors.AsType[*order.UnknownAgentError](berr); !ok { // reported when the task's turn comes
+			if _, ok := errors.AsType[*order.UnknownAgentError](berr); !ok { // the error is reported when the task's turn comes
 				err = berr
 			}
 		}

@@ -14,15 +14,14 @@ import (
 	"ralph/store"
 )
 
-// scopeLook is the number of tasks in the queue that are searched for one that fits
-// beside those in progress. maxPasses is the number of times that a task may be passed
-// over.
+// scopeLook is how many tasks of the queue are searched for one that fits the tasks in progress. maxPasses is how often
+// a task may be passed over.
 const (
 	scopeLook = 20
 	maxPasses = 5
 )
 
-// inWork describes the work in progress that a new task should fit beside.
+// inWork describes the work in progress, to find a task that fits.
 type inWork struct {
 	tasks  map[int64]bool            // the tasks of the jobs
 	kinds  map[string]int            // their number by discipline
@@ -55,7 +54,7 @@ func (b inWork) fit(queue []ralph.Task) (i int, passes []int64) {
 	return first, nil
 }
 
-// choose returns the task to begin beside those of the jobs.
+// choose returns the next task to begin while the jobs work on theirs.
 func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	r.held = ""
 	if r.Merger.Pulls {
@@ -85,7 +84,7 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 		b.kinds[j.kind]++
 	}
 	at, err := tx.WorkedOn()
-	for id := range b.tasks { // also those without a session yet
+	for id := range b.tasks { // including jobs without a session yet
 		at = append(at, id)
 	}
 	for _, id := range at {
@@ -108,7 +107,7 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	return queue[i], true, nil
 }
 
-// amongOpen returns the first task of the queue that has an open pull request: merge.max_open keeps the others back.
+// amongOpen returns the first queued task that has an open pull request: merge.max_open holds the others back.
 func (r *runner) amongOpen(tx *store.Tx, open []int64) (task ralph.Task, ok bool, err error) {
 	queue, err := tx.Queue(math.MaxInt)
 	for _, t := range queue {
@@ -123,8 +122,8 @@ func (r *runner) amongOpen(tx *store.Tx, open []int64) (task ralph.Task, ok bool
 	return task, false, err
 }
 
-// mergedAlone returns the task that is merged before all others, if it waits for a session. Until it had one,
-// nothing is merged.
+// mergedAlone returns the task that must be merged before all others, if it waits for a session. Nothing else is merged
+// before.
 func (r *runner) mergedAlone(tx *store.Tx) (list []ralph.Task, err error) {
 	id, err := tx.MergesAlone(r.Merger.MaxSentBack)
 	if err != nil || id == 0 {
@@ -163,8 +162,8 @@ func only(tx *store.Tx, id int64) (task ralph.Task, ok bool, err error) {
 	return task, task.Status == ralph.Pending && !task.NotBefore.After(tx.Now().Time), err
 }
 
-// pick returns the task that next finds.
-// A task whose turn has come but whose attempts are used up fails; its id is in spent.
+// pick returns the task that next finds. If a task's attempts are used up, it fails when its turn comes; its id is in
+// spent.
 func (l *Loop) pick(
 	ctx context.Context, next func(*store.Tx) (ralph.Task, bool, error),
 ) (task ralph.Task, ok bool, spent []int64, err error) {

@@ -16,8 +16,8 @@ import (
 	"ralph/store"
 )
 
-// recover decides on the sessions that earlier runs left open because their
-// process or machine stopped. Those of runs that work elsewhere stay theirs.
+// recover decides on the sessions that earlier runs left open because their process or machine stopped. It leaves
+// sessions of runs on other machines alone.
 func (c course) recover(ctx context.Context) error {
 	var lost, reviews []ralph.Session
 	var died bool
@@ -83,7 +83,7 @@ func (c course) takeOver(ctx context.Context) (err error) {
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	if c.Store.Shared() { // one machine does it
+	if c.Store.Shared() { // only one machine does it
 		release, holder, lerr := c.Store.Lease(ctx, "janitor", 0)
 		if lerr != nil || holder != "" {
 			return lerr
@@ -91,7 +91,7 @@ func (c course) takeOver(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, release()) }()
 	}
 	var reviews []ralph.Session
-	if err := c.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have just renewed its lease
+	if err := c.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease just now
 		if err = tx.EndLostRuns(); err == nil {
 			reviews, err = tx.LostReviews()
 		}
@@ -140,7 +140,7 @@ func (c course) handedOver(ctx context.Context, row ralph.Session) (*workspace.W
 	if err != nil {
 		return nil, err
 	}
-	ws, err := c.takeForWorker(ctx) // no run's session is to need it
+	ws, err := c.takeForWorker(ctx) // a worker's workspace, so that no session of the run lacks one
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (c course) handedOver(ctx context.Context, row ralph.Session) (*workspace.W
 	return ws, nil
 }
 
-// each decides on sessions that have ended, and goes on if one cannot be decided.
+// each decides on ended sessions, and continues if one cannot be decided.
 func (c course) each(
 	ctx context.Context, rows []ralph.Session, decide func(context.Context, ralph.Session) error,
 ) error {
@@ -162,8 +162,8 @@ func (c course) each(
 	return nil
 }
 
-// undecided records why a session could not be decided, and logs it once. Its task stays claimed;
-// the others continue. The returned error is the database's, or means that the run was stopped.
+// undecided records why a session could not be decided, and logs it once. Its task stays claimed; the others continue.
+// The returned error is the database's, or means that the run was stopped.
 func (c course) undecided(ctx context.Context, row ralph.Session, why error) error {
 	if why == nil || errors.Is(why, session.ErrSettled) || errors.Is(why, merging.ErrAway) { // the next look decides on it
 		return nil
@@ -171,7 +171,7 @@ func (c course) undecided(ctx context.Context, row ralph.Session, why error) err
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if store.NoRoom(why) { // this session is not at fault: the run ends, and the next one decides on it
+	if store.NoRoom(why) { // the session is not at fault: the run ends, and the next one decides on it
 		return fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, why)
 	}
 	var news bool

@@ -47,8 +47,8 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error)
 	return task, r.stopRed(ctx, red, why+"; nothing was spent: "+said)
 }
 
-// readyFirst has one task at a time work until the verification passes.
-// The next one gets its turn when the one before is completed.
+// readyFirst lets one task at a time work until the verification passes. The next task gets its turn when the one
+// before is completed.
 func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Check, said string) (ralph.Task, error) {
 	if r.red.mending != 0 {
 		first, ok, spent, err := r.pick(ctx, func(tx *store.Tx) (ralph.Task, bool, error) { return only(tx, r.red.mending) })
@@ -94,7 +94,7 @@ func (c course) remedy(red []ralph.Check) string {
 	return ". Fix them" + c.nameTests(red) + ", or `ralph run --on-red first`"
 }
 
-// nameTests suggests test names as a way out if tests were red for long and no command names them.
+// nameTests suggests test names as a remedy if tests were red for long and no command names them.
 func (c course) nameTests(red []ralph.Check) string {
 	unnamed := func(c ralph.Check) bool { return c.Error == "" }
 	if c.Check.Strict || !slices.ContainsFunc(red, unnamed) {
@@ -115,8 +115,8 @@ func (r *runner) announce(ctx context.Context, red []ralph.Check, consequence st
 	})
 }
 
-// hasNews reports whether a red verification is worth another run: the files or the
-// commands changed, or it passed when a person ran it.
+// hasNews reports whether a red verification is worth another run: the files or the commands have changed, or it passed
+// when a person ran it.
 func (r *runner) hasNews(ctx context.Context) bool {
 	if r.Commands != nil {
 		configured, err := r.Commands()
@@ -125,7 +125,7 @@ func (r *runner) hasNews(ctx context.Context) bool {
 			return false
 		}
 		if r.merges {
-			return false // sessions that run are verified against their own baseline
+			return false // running sessions have their own baselines
 		}
 		now := *r.Config
 		now.Check.Commands, r.Merger.Check.Commands = configured, configured
@@ -133,7 +133,7 @@ func (r *runner) hasNews(ctx context.Context) bool {
 	}
 	commands, err := r.suiteCommands(ctx)
 	if err != nil {
-		return true // the next run of the verification reports the error
+		return true // the next run of the verification will report the error
 	}
 	tip, err := r.Merger.Tip(ctx)
 	if err != nil {

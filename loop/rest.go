@@ -41,7 +41,7 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	}
 	ends := append(judgeRest(tasks, inbox, r.worked, r.Task), undecidedEnds(undecided)...)
 	if queue.Behind != "" {
-		// The reason may be out of date: the queue names the present obstacle.
+		// The recorded reason may be outdated: the queue has the present obstacle.
 		why := fmt.Sprintf("not all that passed had got onto %s", queue.Target)
 		ends = append(ends, end{ralph.ExitWaiting, why})
 	}
@@ -51,7 +51,8 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	return ends, nil
 }
 
-// nothingLeft returns the reason to end the run: a limit is none once no task is left that a session could work on.
+// nothingLeft returns the reason to end the run. A limit does not count if no task is left that a session could work
+// on.
 func (r *runner) nothingLeft(ctx context.Context, e *end) (*end, error) {
 	if e.status != ralph.ExitLimit {
 		return e, nil
@@ -69,11 +70,10 @@ func (r *runner) nothingLeft(ctx context.Context, e *end) (*end, error) {
 	return &end{ralph.ExitOK, nothingToDo}, nil
 }
 
-// nothingToDo is why a run ends that has worked through its queue.
+// nothingToDo is the reason of a run that has worked through its queue.
 const nothingToDo = "nothing is left to do"
 
-// undecidedEnds names the sessions that could not be decided; their tasks
-// wait until a person fixes that.
+// undecidedEnds names the sessions that could not be decided. Their tasks wait until a person fixes the cause.
 func undecidedEnds(list []store.UndecidedSession) (ends []end) {
 	for _, u := range list {
 		why := fmt.Sprintf("session %.8s of TASK-%d is over and could not be decided: %s (see `ralph doctor`)",
@@ -89,7 +89,7 @@ func Outside(tasks []int64) string {
 		store.Unaccepted, named(tasks))
 }
 
-// mostNamed is the most tasks that a sentence names.
+// mostNamed is the maximum number of tasks in a sentence.
 const mostNamed = 20
 
 // named lists tasks for a sentence.
@@ -105,8 +105,8 @@ func named(tasks []int64) string {
 	return list
 }
 
-// judgeRest is the decision of leftOver. Tasks are the failed and blocked ones, and the ones that need input. If the
-// run was for one task, only that one counts.
+// judgeRest makes the decision of leftOver. Tasks are the failed and blocked ones, and those that need input. If the
+// run was for one task, only that task counts.
 func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]bool, only int64) []end {
 	holds := map[int64]bool{} // failed tasks that others depend on
 	asks := map[int64]bool{}  // tasks that an inbox item holds back

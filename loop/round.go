@@ -107,7 +107,7 @@ func (r *runner) lookout(ctx context.Context) (seen outlook, err error) {
 	if err := r.waitForGit(ctx); err != nil {
 		return seen, err
 	}
-	if len(r.jobs) >= r.Width() { // a merge has ended, and no session
+	if len(r.jobs) >= r.Width() { // a merge has ended, but no session
 		return seen, errAgain
 	}
 	if len(seen.lapsed)+len(seen.lost)+seen.held == 0 {
@@ -118,12 +118,12 @@ func (r *runner) lookout(ctx context.Context) (seen outlook, err error) {
 	}
 	now, err := r.readOutlook(ctx)
 	if err == nil && len(now.lost) < len(seen.lost) {
-		err = errAgain // their work may have been queued
+		err = errAgain // their work may be queued now
 	}
 	return now, err
 }
 
-// withoutTask waits for work, or ends the run: no session is in progress, and none can begin.
+// withoutTask waits for work, or ends the run, if no session is in progress and none can begin.
 func (r *runner) withoutTask(ctx context.Context, seen outlook) error {
 	if err := r.waitForLost(ctx); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (r *runner) tidy(ctx context.Context, seen outlook) error {
 	return r.release(ctx)
 }
 
-// stopped ends the run if somebody asked for that, and waits while it is paused.
+// stopped ends the run on request, and waits while it is paused.
 func (r *runner) stopped(ctx context.Context) error {
 	if ctx.Err() != nil || closed(r.Stop) {
 		return &end{ralph.ExitStopped, "stopped by a signal"}

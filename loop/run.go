@@ -12,19 +12,18 @@ import (
 	"ralph/store"
 )
 
-// Run works until no task is left that it could work on, a limit is reached,
-// the agent cannot be used, or it is stopped. If ctx ends, it stops the
-// session in progress at once. It leaves no goroutine and no process behind.
+// Run works until no task is left that it could work on, a limit is reached, the agent cannot be used, or it is
+// stopped. If ctx ends, it stops the session in progress at once. It leaves no goroutine and no process behind.
 //
 // The error reports a failure of ralph itself. The database then stays as
 // it is, and the next run reconciles it.
 //
-// A run that was taken for lost, as after its machine was asleep, begins again as a new one.
+// A run that counted as lost, for example after its machine was asleep, begins again as a new one.
 func (l *Loop) Run(ctx context.Context) (Result, error) {
 	return l.runFrom(ctx, time.Time{})
 }
 
-// runFrom is Run of a batch that begins at a time; zero is now.
+// runFrom is Run for a batch that begins at a time; zero is now.
 func (l *Loop) runFrom(ctx context.Context, begins time.Time) (Result, error) {
 	running, end := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -46,8 +45,8 @@ func (l *Loop) runFrom(ctx context.Context, begins time.Time) (Result, error) {
 	}
 }
 
-// beginsAgain reports whether a run that has ended with an error begins anew: it was taken for lost, or may have been,
-// as the database's server was away for longer than a lease lasts.
+// beginsAgain reports whether a run begins again after an error: it counted as lost, or may have, because the
+// database's server was unreachable for longer than a lease.
 func beginsAgain(err error, shared bool) bool {
 	return errors.Is(err, ErrTakenForLost) || shared && store.Passes(err) && !store.NoRoom(err)
 }
@@ -56,7 +55,7 @@ func beginsAgain(err error, shared bool) bool {
 func (l *Loop) awaitStore(ctx context.Context) {
 	for ctx.Err() == nil && !closed(l.Stop) {
 		if err := l.Store.View(ctx, func(*store.Tx) error { return nil }); !store.Passes(err) {
-			return // the next run names further problems
+			return // the next run will report further problems
 		}
 		select {
 		case <-ctx.Done():
@@ -66,7 +65,7 @@ func (l *Loop) awaitStore(ctx context.Context) {
 	}
 }
 
-// run is one run.
+// run executes one run.
 func (l *Loop) run(ctx context.Context, begins time.Time) (Result, error) {
 	if err := l.outside().recover(ctx); err != nil {
 		return Result{Status: ralph.ExitFailure}, fmt.Errorf("recover the work of an earlier run: %w", err)
@@ -105,7 +104,7 @@ func (l *Loop) run(ctx context.Context, begins time.Time) (Result, error) {
 	}
 	result := resultOf(run.ID, ends)
 	if errors.Is(err, store.ErrGone) {
-		return result, err // there is nothing left to record it in
+		return result, err // the database is gone, so the end cannot be recorded
 	}
 	// Record the end of the run even if ctx has ended, and the end of runs whose machines were lost
 	// without leaving work.
@@ -118,7 +117,7 @@ func (l *Loop) run(ctx context.Context, begins time.Time) (Result, error) {
 	return result, errors.Join(err, closing)
 }
 
-// resultOf folds the reasons to end a run: the first with the deciding status goes first.
+// resultOf combines the reasons to end a run, the deciding one first.
 func resultOf(run int64, ends []end) Result {
 	result := Result{RunID: run}
 	statuses := make([]int, len(ends))

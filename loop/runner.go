@@ -29,12 +29,12 @@ type runner struct {
 	day      time.Time      // the day that the limits count for, if they are daily
 	worked   map[int64]bool // tasks that had a session in this run
 	counted  map[int64]bool // tasks that count against the limit of tasks
-	stagnant []int64        // the tasks whose sessions since the last change of anything changed nothing
+	stagnant []int64        // tasks whose sessions changed nothing, since the last change
 	repeats  int            // number of times that the last agent error occurred in a row
 	last     lastEnding
 	waits    merging.Wait    // reason why the merge queue waits
 	rested   int64           // the newest event before the last merge
-	tried    time.Time       // when that ended
+	tried    time.Time       // end of the last merge
 	looked   int64           // the newest event when a waiting run last looked for changes to merge
 	seen     int64           // the newest event when a daemon last looked for work
 	changed  <-chan struct{} // closed at the first change after the run's last look
@@ -50,11 +50,11 @@ type runner struct {
 	untold     int // git failures in a row before a session
 	gitNext    time.Time
 	gitReason  string
-	remoteNext time.Time // when a remote is asked again that could not be reached before a session
+	remoteNext time.Time // next try of a remote that was unreachable before a session
 }
 
-// A job takes one picked task from claim to verdict, beside the sessions of other jobs. The scheduler judges the
-// result's meaning for the run.
+// A job takes one picked task from claim to verdict, while other jobs work on theirs. The scheduler judges the meaning
+// of the result for the run.
 type job struct {
 	course
 	number   int
@@ -63,20 +63,20 @@ type job struct {
 	role     ralph.Role
 	since    time.Time // start of the period that the run's limits count for
 	deadline time.Time // end of the run's time
-	counted  bool      // its task already counted against the limits
+	counted  bool      // its task already counts against the limits
 	waited   bool      // it recorded a command that it waited for
 }
 
-// A suspense holds a run's knowledge of a verification that fails before any work.
+// A suspense has a run's knowledge about a verification that fails before any work.
 type suspense struct {
-	green     bool  // it passed, or it does not matter
-	mending   int64 // the task for making it pass; 0 if there is none yet
+	green     bool  // it passed, or does not matter
+	mending   int64 // the task that works until it passes; 0 for none yet
 	announced string
 	waits     bool // the daemon waits until it passes
-	asked     bool // it ran in this run: earlier results are older than any fix
+	asked     bool // it ran in this run: earlier results may be older than a fix
 }
 
-// lastEnding is an agent and how its last session ended.
+// A lastEnding is an agent with the ending of its last session.
 type lastEnding struct {
 	agent  string
 	ending ralph.Ending
@@ -114,7 +114,7 @@ func (r *runner) works() bool {
 	return r.merges
 }
 
-// rests stops the scheduler's own heartbeat while it waits for sessions, which have theirs.
+// rests stops the scheduler's own heartbeat while it waits for sessions, which have their own.
 func (r *runner) rests() {
 	if r.pulse != nil {
 		r.pulse.rests(0)
@@ -134,8 +134,8 @@ func (r *runner) besides(ctx context.Context, why string) error {
 	return errAgain
 }
 
-// besidesLook is the interval at which the run checks, without an event, whether another
-// session may begin: a task's wait may be over.
+// besidesLook is how often the run checks, without an event, whether another session may begin: a task's wait may be
+// over.
 const besidesLook = 5 * time.Second
 
 // idle records for people why no further session begins.
@@ -143,7 +143,7 @@ func (r *runner) idle(ctx context.Context, why string) error {
 	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.SetIdle(r.id, why) })
 }
 
-// untilChange waits for a result, or for a change after the first moment: running sessions cause many events.
+// untilChange waits for a result, or for a change after a short moment: running sessions cause many events.
 func (r *runner) untilChange(ctx context.Context, changed <-chan struct{}) {
 	r.rests()
 	soon := time.NewTimer(shortWait)
@@ -162,7 +162,7 @@ func (r *runner) untilChange(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// doing is a run's recorded state. Only the run records it.
+// A doing is a run's recorded state. Only the run records it.
 type doing struct {
 	state, reason string
 	until         ralph.Time
@@ -189,7 +189,7 @@ func (r *runner) state(ctx context.Context, state, reason string, until time.Tim
 	return err
 }
 
-// verifying records the command that the course waits for before a session.
+// verifying records the command that the course runs before a session.
 func (c course) verifying(command string) {
 	why := fmt.Sprintf("verifying before the first session, since %s: %s", time.Now().Format("15:04:05"), command)
 	c.says(why)
@@ -199,8 +199,8 @@ func (c course) verifying(command string) {
 	}
 }
 
-// sleep returns at the given time, on a change since the run last looked, on a result
-// from another goroutine, on a request to stop, or when the run's own time is over.
+// sleep returns at the given time, on a change since the run's last look, on a result from another goroutine, on a
+// request to stop, or when the run's own time is over.
 func (r *runner) sleep(ctx context.Context, until time.Time) {
 	end := r.started.Add(order.Seconds(r.Limits.MaxSeconds))
 	ends := !r.ofDays() && end.After(time.Now())
@@ -228,8 +228,8 @@ func (r *runner) sleep(ctx context.Context, until time.Time) {
 	}
 }
 
-// wait records the reason and the end of a wait, and sleeps. A change ends the sleep early, because people may have
-// asked for something and there may be new tasks.
+// wait records the reason and the end of a wait, and sleeps. A change ends the sleep early, because it may be a request
+// or a new task.
 func (r *runner) wait(ctx context.Context, reason string, until time.Time) error {
 	if err := r.state(ctx, "waiting", reason, until); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 			}
 		}
 		if queued, err := r.queuedSince(ctx); err != nil || queued {
-			return cmp.Or(err, errAgain) // approved changes are merged, even if sessions wait
+			return cmp.Or(err, errAgain) // approved changes are merged even while sessions wait
 		}
 		if !r.Store.Now().Before(until) || len(r.ended) > 0 || ctx.Err() != nil || closed(r.Stop) {
 			return errAgain
@@ -264,7 +264,7 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 	}
 }
 
-// queuedSince reports whether something has happened since it was asked last, and changes wait to be merged.
+// queuedSince reports whether something has happened since its last call, and changes wait to be merged.
 func (r *runner) queuedSince(ctx context.Context) (queued bool, err error) {
 	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		last, err := tx.LastEvent()

@@ -11,14 +11,12 @@ import (
 	"ralph/store"
 )
 
-// gitTries is the number of git failures in a row, before a session, that ends a run.
+// gitTries is how many git failures in a row, before a session, end a run.
 const gitTries = 3
 
-// awaitGit schedules a retry after git failed before a session began. Another git may be
-// writing just then, or the machine may be short of a resource. It returns false for any
-// other error, if waiting does not help, or if git keeps failing. All tasks need the same
-// work tree, so a run then ends with the reason, which only people can fix; a daemon keeps
-// waiting.
+// awaitGit schedules a retry after git failed before a session began: another git may have been writing, or the machine
+// may lack a resource. It returns false for any other error, if waiting does not help, or if git keeps failing. All
+// tasks need the same work tree, so a run then ends with the reason, which only people can fix. A daemon keeps waiting.
 func (r *runner) awaitGit(cause error) (ok bool) {
 	var trouble *workspace.GitError
 	if !errors.As(cause, &trouble) || errors.Is(cause, worktree.ErrGone) {
@@ -41,8 +39,8 @@ func (r *runner) waitForGit(ctx context.Context) error {
 	return r.wait(ctx, r.gitReason, r.gitNext)
 }
 
-// awaitRemote schedules a retry after the remote could not be reached before a session, which needs its commits. It
-// returns any other error.
+// awaitRemote schedules a retry after the remote was unreachable before a session that needs its commits. It returns
+// any other error.
 func (r *runner) awaitRemote(ctx context.Context, cause error) error {
 	if !errors.Is(cause, merging.ErrAway) {
 		return cause
@@ -59,7 +57,7 @@ func (r *runner) awaitRemote(ctx context.Context, cause error) error {
 	return nil
 }
 
-// waitForRemote waits until the remote may be asked again, or somebody reports that it is back.
+// waitForRemote waits until the next try of the remote, or until somebody reports that it is back.
 func (r *runner) waitForRemote(ctx context.Context) error {
 	if !r.Store.Now().Before(r.remoteNext) {
 		return nil

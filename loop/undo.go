@@ -14,7 +14,7 @@ import (
 // An Undoing is a person's request to undo a task's merged changes.
 type Undoing struct {
 	By    string // the person
-	Why   string // for the task's next session, should there be one
+	Why   string // for the task's next session, if there is one
 	Agent bool   // an agent resolves conflicts with later commits
 }
 
@@ -91,8 +91,8 @@ func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, 
 	return added, err
 }
 
-// AskUndo has a task's merged changes undone or brought back, and describes the result in a sentence. The caller has
-// the reverse merged if no run is in progress.
+// AskUndo undoes or restores a task's merged changes, and describes the result in a sentence. If no run is in progress,
+// the caller must merge the reverse.
 func (l *Loop) AskUndo(ctx context.Context, task int64, u Undoing) (said string, err error) {
 	conflicts, err := l.Undo(ctx, task, u)
 	switch {

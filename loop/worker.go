@@ -34,12 +34,11 @@ func (c *Claim) Workspace() (dir string, env []string) {
 	return c.s.Workspace.Dir, c.s.Workspace.Environ()
 }
 
-// A DroppedError means that a claim ended although its worker did not end it. It wraps
-// [ralph.ErrConflict].
+// A DroppedError means that a claim ended without its worker. It wraps [ralph.ErrConflict].
 type DroppedError struct {
 	Task  int64
 	Why   string
-	Where string // place of the work, in words; "" if it is only where it was done
+	Where string // the place of the saved work, in words; "" if it is only in its folder
 }
 
 // Error describes the error and its effect on the worker.
@@ -116,7 +115,7 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if err != nil {
 		return "", d, err
 	}
-	if request == "contract" { // the check was made by terms that no longer hold
+	if request == "contract" { // the check used outdated terms
 		return "", d, c.Renew(ctx)
 	}
 	if d, err = c.decide(ctx, ralph.Finished, "the worker closed it"); err != nil {
@@ -125,8 +124,8 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	return "", d, c.merge(ctx, &d)
 }
 
-// merge merges the accepted work of a workspace and then sets the task's result. Work that cannot be merged now stays
-// in the queue.
+// merge merges the accepted work of a workspace and then sets the task's result. If that is impossible now, the work
+// stays in the queue.
 func (c *Claim) merge(ctx context.Context, d *signals.Decision) error {
 	if d.Status != ralph.Merging {
 		return nil
@@ -143,7 +142,7 @@ func (c *Claim) merge(ctx context.Context, d *signals.Decision) error {
 	return err
 }
 
-// extend sets the lease to end that much later than now.
+// extend sets the lease to end after that time from now.
 func (c *Claim) extend(ctx context.Context, lease time.Duration) error {
 	return c.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.RenewClaim(c.s.Row.ID, tx.Now().Add(lease)) })
 }
@@ -174,8 +173,8 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	return d, c.merge(ctx, &d)
 }
 
-// end decides on a claim that its worker did not close. The decision is the zero value if
-// somebody else has decided or renewed the claim in between.
+// end decides on a claim that its worker did not close. The decision is the zero value if another process has decided
+// or renewed the claim meanwhile.
 func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
 	d, err = c.decide(ctx, how, why)
 	if errors.Is(err, ralph.ErrConflict) {

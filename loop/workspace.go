@@ -54,8 +54,8 @@ func (l *Loop) giveBack(ws *workspace.Workspace) {
 	}
 }
 
-// kept returns the work of an earlier session of a task, and the commit from which the next one continues. It is ""
-// if there is none, or if the work conflicted so often that the task begins anew.
+// kept returns the work of an earlier session of a task, and the commit from which the next session continues: "" if
+// there is none, or if the work conflicted too often.
 func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commit string, err error) {
 	var ok bool
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {
@@ -71,7 +71,7 @@ func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commi
 	return c, commit, err
 }
 
-// unready ends the run if a workspace's set-up failed: no other workspace would fare better.
+// unready ends the run if a workspace's set-up failed, since it would fail in every workspace.
 func unready(err error) error {
 	if _, ok := errors.AsType[*workspace.SetupError](err); ok {
 		return unequipped{err}
@@ -82,16 +82,16 @@ func unready(err error) error {
 // An unequipped is a failed set-up or a locked key, which ends a run.
 type unequipped struct{ error }
 
-// Unwrap is the set-up's error, and the end of a run.
+// Unwrap returns the set-up's error, and the end of a run.
 func (u unequipped) Unwrap() []error { return []error{u.error, &end{ralph.ExitUsage, u.Error()}} }
 
-// placeOf takes the place where an open session works, or its substitute: the workspace with the work it has handed
-// over, or the person's folder.
+// placeOf takes the place of an open session, or a substitute: the workspace with the work that it has handed over, or
+// the person's folder.
 func (c course) placeOf(ctx context.Context, row ralph.Session) (at session.Place, err error) {
 	if at.Workspace, err = c.Pool.Of(ctx, row.Dir, ralph.Change{SessionID: row.ID}.Ref()); err != nil {
 		return at, err
 	}
-	// Another machine may have the same name, and another clone on this machine has it.
+	// Another machine may have the same name, and another clone on this machine may have the folder.
 	foreign := c.Store.OtherMachine(row) || c.Store.Shared() && !c.Here.Has(row.Dir)
 	if at.Workspace == nil && row.Role != ralph.RoleReview && foreign {
 		if at.Workspace, err = c.handedOver(ctx, row); err != nil {
@@ -105,7 +105,8 @@ func (c course) placeOf(ctx context.Context, row ralph.Session) (at session.Plac
 	return at, nil
 }
 
-// verifier returns a verifier of a commit, in the workspace where it is checked out; nil if only known results count.
+// verifier returns a verifier of a commit, in the workspace where it is checked out; a nil workspace means that only
+// known results count.
 func (c course) verifier(ctx context.Context, commit string, at *workspace.Workspace) (*check.Verifier, error) {
 	tree, err := c.Here.Tree.Whole(ctx, commit)
 	return &check.Verifier{
@@ -114,7 +115,7 @@ func (c course) verifier(ctx context.Context, commit string, at *workspace.Works
 	}, err
 }
 
-// onTip runs do on the last merged commit, in a check workspace for work from another one, see
+// onTip runs do on the last merged commit, in a check workspace if the work comes from another workspace; see
 // [workspace.Pool.TakeCheck].
 func (c course) onTip(ctx context.Context, of *workspace.Workspace, do func(v *check.Verifier) error) (err error) {
 	tip, err := c.Merger.Tip(ctx)
@@ -142,8 +143,8 @@ func (c course) onTip(ctx context.Context, of *workspace.Workspace, do func(v *c
 	return v.Workspace.KeepWarm()
 }
 
-// baseline gets the verification's results for the commit that a session of a task begins with. Usually that is the
-// last merge, with known results.
+// baseline gets the verification's results for the first commit of a task's session. Usually that is the last merge,
+// with known results.
 func (c course) baseline(ctx context.Context, task ralph.Task, at *workspace.Workspace) error {
 	if at.Clone != nil {
 		v, err := c.verifier(ctx, at.Clone.Base, nil)

@@ -17,7 +17,7 @@ import (
 // An actor makes a change in a transaction and describes the result in one line.
 type actor func(tx *store.Tx, r *http.Request) (said string, err error)
 
-// byID makes an actor for the thing whose number is in the path.
+// byID makes an actor for a number in the path.
 func byID(f func(tx *store.Tx, r *http.Request, id int64) (string, error)) actor {
 	return func(tx *store.Tx, r *http.Request) (string, error) {
 		id, err := pathID(r)
@@ -45,7 +45,7 @@ func (a *app) act(f actor) http.HandlerFunc {
 	}
 }
 
-// answered redirects with a message on the result, or shows the error.
+// answered redirects with the result as a message, or shows the error.
 func (a *app) answered(w http.ResponseWriter, r *http.Request, said string, err error) {
 	if err != nil {
 		a.fail(w, r, err)
@@ -145,7 +145,7 @@ func (a *app) resolve(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	return becomes(tx, id)
 }
 
-// decide is decided, with a verdict of the form.
+// decide calls decided with the verdict of the form.
 func (a *app) decide(tx *store.Tx, r *http.Request, i store.InboxItem, yes, no string) (string, error) {
 	approve, err := verdictOf(r, yes, no)
 	if err != nil {
@@ -154,7 +154,7 @@ func (a *app) decide(tx *store.Tx, r *http.Request, i store.InboxItem, yes, no s
 	return a.decided(tx, r, i, approve)
 }
 
-// decided approves or rejects an item as `ralph approve` and `ralph reject` do, in their words.
+// decided approves or rejects an item like `ralph approve` and `ralph reject`, with their messages.
 func (a *app) decided(tx *store.Tx, r *http.Request, i store.InboxItem, approve bool) (string, error) {
 	said, err := inbox.Decide(tx, i, approve, written(r, "text"), a.Person)
 	return sentence(said), err
@@ -211,7 +211,7 @@ func (a *app) proposal(approve bool) actor {
 	})
 }
 
-// lines are the lines of a field that are not blank.
+// lines returns the lines of a field that are not blank.
 func lines(r *http.Request, name string) (list []string) {
 	for l := range strings.Lines(written(r, name)) {
 		if l = strings.TrimSpace(l); l != "" {
@@ -272,7 +272,7 @@ func (a *app) moveTask(tx *store.Tx, r *http.Request, id int64) (string, error) 
 	return fmt.Sprintf("TASK-%d goes %s TASK-%d.", id, name, other), tx.MoveRank(id, other, after)
 }
 
-// putFeature adds a feature, or changes the one that the form names.
+// putFeature adds a feature, or changes the one named in the form.
 func (a *app) putFeature(tx *store.Tx, r *http.Request) (string, error) {
 	f, said := ralph.Feature{Name: written(r, "name")}, "added"
 	if r.PostFormValue("change") != "" {
@@ -351,13 +351,13 @@ func (a *app) resumeMerging(tx *store.Tx, _ *http.Request) (string, error) {
 	return "Changes are merged again.", tx.ResumeMerging(a.Person)
 }
 
-// start starts a run, as `ralph run` does.
+// start starts a run like `ralph run`.
 func (a *app) start(w http.ResponseWriter, r *http.Request) {
 	said, err := a.Start(context.WithoutCancel(r.Context()))
 	a.answered(w, r, said, err)
 }
 
-// control sends a request to the run, like the commands do.
+// control sends a request to the run like the commands.
 func (a *app) control(what string) http.HandlerFunc {
 	said := map[string]string{
 		ralph.ControlPause: "The run starts no further session until it is resumed.",

@@ -18,7 +18,7 @@ import (
 	"ralph/internal/web/localhttp"
 )
 
-// signedInFor is the time for which a browser stays signed in.
+// signedInFor is how long a browser stays signed in.
 const signedInFor = 90 * 24 * time.Hour
 
 // A key signs the browsers' cookies. It is derived from the token, so that a restarted server accepts old cookies, and
@@ -88,7 +88,7 @@ func proxied(r *http.Request) bool {
 		func(name string) bool { return r.Header.Get(name) != "" })
 }
 
-// csrf is the token in the forms of a browser's session, which no other page knows.
+// csrf returns the token in the forms of a browser's session. No other page knows it.
 func (a *app) csrf(v visitor) string {
 	if v.session == "" {
 		return ""

@@ -12,20 +12,20 @@ import (
 	"ralph/store"
 )
 
-// A notice is news for the band at the top of each page, beside paused agents: work has stopped, or soon will.
+// A notice is news for the band at the top of each page, in addition to paused agents: work has stopped, or soon will.
 type notice struct {
 	ID      string
 	Text    string
-	To      string // where a button posts to; "" for none
-	Label   string // label of the button, or else of the link
+	To      string // destination of a button's form; "" for none
+	Label   string // label of the button or, without one, of the link
 	Further string // a page with more details; "" for none
 	Remedy  string // in a sentence, with commands in backticks; "" for none
 }
 
-// nearly is the share of a limit from which it counts as almost reached.
+// nearly is the used share of a limit that counts as almost reached.
 const nearly = 0.9
 
-// notices returns the notices of the moment, given the spending of sessions in progress so far (USD).
+// notices returns the present notices, given the spending of sessions in progress so far (USD).
 func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error) {
 	queue, err := tx.MergeQueue()
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error)
 	if err != nil || !ok || !tx.Alive(run) {
 		return list, err
 	}
-	if run.State == "ending" && run.Control == ralph.ControlNone { // nobody asked
+	if run.State == "ending" && run.Control == ralph.ControlNone { // the run ends without a person's request
 		list = append(list, notice{
 			ID: "ending", Text: "The run is ending: " + run.StateReason, To: "/run/resume", Label: "Go on", Further: "/",
 		})
@@ -69,15 +69,15 @@ func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error)
 	return list, nil
 }
 
-// raises are the ways to raise the limits of the settings.
+// raises has the ways to raise the configured limits.
 var raises = map[string]string{
 	"limits.max_cost_usd":           "`ralph run --max-cost %.0f`",
 	"limits.max_cost_per_day_usd":   "`ralph run --max-cost-per-day %.0f`",
 	"limits.max_cost_per_month_usd": "`limits.max_cost_per_month_usd: %.0f` in ralph.yaml",
 }
 
-// moneyHolds returns the notice that the budgets of sessions in progress leave too little money for others that the run
-// may have, with the remedies; ok is false if they leave enough.
+// moneyHolds returns the notice that the budgets of sessions in progress leave too little money for further sessions of
+// the run, with the remedies; ok is false if they leave enough.
 func moneyHolds(run ralph.Run, s store.Spending) (n notice, ok bool) {
 	l, width := run.Limits, max(1, run.Limits.Parallel)
 	_, why := order.Allowance(l, s, width)
@@ -104,8 +104,8 @@ func moneyHolds(run ralph.Run, s store.Spending) (n notice, ok bool) {
 	}, true
 }
 
-// nearLimits names the limits that a run is about to reach, given its time so far (seconds), the spending that counts
-// towards them and that of sessions in progress (USD).
+// nearLimits names the limits that a run is about to reach. It takes the run's time so far (seconds), the spending that
+// counts towards the limits, and that of sessions in progress (USD).
 func nearLimits(run ralph.Run, elapsed float64, s store.Spending, spending float64, windows []window) (said []string) {
 	l := run.Limits
 	near := func(used, limit float64) bool { return limit > 0 && used >= nearly*limit }
@@ -130,7 +130,7 @@ func nearLimits(run ralph.Run, elapsed float64, s store.Spending, spending float
 	return said
 }
 
-// midnight is the beginning of a time's day, where ralph works.
+// midnight returns the start of a time's day, in ralph's time zone.
 func midnight(now time.Time) time.Time {
 	y, m, d := now.Local().Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.Local)

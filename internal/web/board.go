@@ -14,8 +14,8 @@ import (
 // columnTasks is the number of tasks of a word that the board shows.
 const columnTasks = 15
 
-// boardColumns are groups of [ralph.Words], in the order of the board, with a name for groups of several. Tasks with
-// the other words are over.
+// boardColumns has groups of [ralph.Words] in the order of the board, with names for groups of several. Tasks with
+// other words have ended.
 var boardColumns = []struct {
 	name  string
 	words []string
@@ -45,17 +45,17 @@ type taskCard struct {
 	ralph.Task
 	CostUSD float64
 	Session *ralph.Session // in progress
-	Clock   float64        // seconds that its session, or its merge, has taken so far; 0 for none
-	Merge   string         // the state of its change in the merge queue; "" if it has none there
+	Clock   float64        // seconds that its session or its merge has taken so far; 0 for none
+	Merge   string         // the state of its change in the merge queue; "" for none
 }
 
 // Total returns N for formatting.
 func (p part) Total() int64 { return int64(p.N) }
 
-// A boardView is the board, of one feature if Feature is not "".
+// A boardView is the board; of one feature if Feature is not "".
 type boardView struct {
 	Columns  []column
-	Over     []part // nothing is left to do there; shown without cards
+	Over     []part // ended tasks, shown without cards
 	Feature  string
 	Features []ralph.Feature
 }
@@ -167,9 +167,9 @@ const listTasks = 50
 // A listView is a page of the list of tasks.
 type listView struct {
 	Tasks    []ralph.Task
-	N        int               // number of equal ones, if it is narrowed
-	Narrowed []narrowed        // to several words, or to the tasks of a run's sessions or a period's
-	Hidden   url.Values        // the parameters of the latter
+	N        int               // number of selected tasks, if the list is narrowed
+	Narrowed []narrowed        // conditions: several words, or the tasks of the sessions of a run or a period
+	Hidden   url.Values        // the parameters of the second kind
 	Spent    map[int64]float64 // USD, by task
 	Pager    pager
 	Word     string // one of [ralph.Words]; "" for any
@@ -177,8 +177,8 @@ type listView struct {
 	Text     string
 	Words    []string
 	Features []ralph.Feature
-	New      ralph.Task // the fields of one that is added
-	Add      bool       // somebody came to add one
+	New      ralph.Task // the fields of a new task
+	Add      bool       // the form to add a task is open
 }
 
 func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
@@ -190,7 +190,7 @@ func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 		Add:     q.Has("add"),
 		New:     ralph.Task{Priority: ralph.DefaultPriority},
 	}
-	// A number means a task, in any notation.
+	// A number selects a task, in any notation.
 	if id, err := ralph.ParseTaskID(v.Text); err == nil {
 		if t, err := tx.Task(id); err == nil {
 			v.Tasks, v.Text = []ralph.Task{t}, fmt.Sprintf("TASK-%d", id)

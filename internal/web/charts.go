@@ -18,7 +18,7 @@ import (
 
 // A stretch is the time that one column of a chart covers.
 type stretch struct {
-	Name string // "day"; in addresses, too
+	Name string // "day"; also in addresses
 	back func(from time.Time, n int) time.Time
 }
 
@@ -33,7 +33,7 @@ const (
 	// columns is the maximum number of columns of a chart: on a phone each is still wide enough for
 	// a finger.
 	columns = 12
-	// partRows is the most rows of a cost table.
+	// partRows is the maximum number of rows of a cost table.
 	partRows = 10
 	// stateSessions is the number of sessions that the times in states are computed from.
 	stateSessions = 200
@@ -61,7 +61,7 @@ type chartsView struct {
 	By         string // the length of a column
 	Stretches  []stretch
 	From       time.Time // the first day with work; zero for none
-	All        string    // the address of all sessions that it is about
+	All        string    // the address of all sessions of the chart
 	Sessions   int
 	Merged     int
 	CostUSD    float64
@@ -69,10 +69,10 @@ type chartsView struct {
 	Charts     []chart
 	Parts      []costs
 	States     []stateRow
-	Of         int // sessions that States is computed from
+	Of         int // number of sessions behind States
 }
 
-// PerMerged is the cost of a merged task, in words; "" if none was merged.
+// PerMerged returns the cost of a merged task, in words; "" if none was merged.
 func (v chartsView) PerMerged() string { return perMerged(v.CostUSD, v.Merged) }
 
 // costs divides the cost by one attribute.
@@ -88,10 +88,10 @@ type costRow struct {
 	Width float64 // width of its bar, in thousandths of the widest
 }
 
-// Cost is the cost in words.
+// Cost returns the cost in words.
 func (r costRow) Cost() string { return text.Cost(r.CostUSD, r.Known, r.Tokens.Sum()) }
 
-// PerMerged is the cost of a merged task, in words; "" if none was merged.
+// PerMerged returns the cost of a merged task, in words; "" if none was merged.
 func (r costRow) PerMerged() string { return perMerged(r.CostUSD, r.Merged) }
 
 func perMerged(usd float64, merged int) string {
@@ -227,8 +227,8 @@ func columnLabel(by string, from time.Time) string {
 	return from.Format("Jan 2")
 }
 
-// sessionsIn is the address of the sessions that ended from one midnight on and before another, the most expensive
-// first, with further conditions as names and values.
+// sessionsIn returns the address of the sessions that ended at or after one midnight and before another, the most
+// expensive first, with further conditions as names and values.
 func sessionsIn(from, to time.Time, conditions ...string) string {
 	q := url.Values{
 		"from": {from.Format(time.DateOnly)}, "to": {to.AddDate(0, 0, -1).Format(time.DateOnly)}, "sort": {"cost"},
@@ -239,7 +239,7 @@ func sessionsIn(from, to time.Time, conditions ...string) string {
 	return "/sessions?" + q.Encode()
 }
 
-// summed adds up parts of the same name, the most expensive first. named returns a part's name, and the address of its
+// summed adds up parts with the same name, the most expensive first. named returns a part's name and the address of its
 // details.
 func summed(spent []store.Spent, named func(store.Spent) (name, to string)) (rows []costRow) {
 	for _, s := range spent {

@@ -15,8 +15,7 @@ import (
 // answerTime is the time limit for the database.
 const answerTime = 5 * time.Second
 
-// A collector reads the database for every scrape. It has no own counters, which could
-// deviate.
+// A collector reads the database for every scrape. Counters of its own could deviate.
 type collector struct{ *Server }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {

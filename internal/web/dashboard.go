@@ -45,26 +45,25 @@ type Server struct {
 	Hosts  []string // names of the server in addition to this machine's
 	Public bool     // reachable from other machines
 	TLS    bool     // served by HTTPS
-	Always bool     // reading requires the token on this machine, too
+	Always bool     // even reading on this machine requires the token
 
 	// Control sends a request to the run: one of ralph.Control….
 	Control func(ctx context.Context, control string) error
-	// Start starts a run that outlives the server, and describes in a sentence how it began; nil if no
-	// run can be started.
+	// Start starts a run that outlives the server, and describes its start in a sentence; nil if no run can be started.
 	Start func(ctx context.Context) (string, error)
-	// Settle acts on a person's decision while no run does: it ends claims, and begins to merge the queue. nil leaves
-	// both to the next run.
+	// Settle acts on a person's decision without a run: it ends claims, and begins to merge the queue. nil leaves both
+	// to the next run.
 	Settle func(ctx context.Context) error
-	// Undo undoes a task's merged changes or brings them back, and describes the result in a sentence; nil if it
-	// cannot. why is for the task's next session; without it the task is cancelled. An agent undoes changes that
-	// later commits conflict with.
+	// Undo undoes or restores a task's merged changes, and describes the result in a sentence; nil if that is
+	// impossible. why is for the task's next session; without it the task is cancelled. byAgent lets an agent undo
+	// changes that conflict with later commits.
 	Undo func(ctx context.Context, task int64, why string, byAgent bool) (said string, err error)
 	// Forge returns the state of the forge in a line, "" for none; nil is none.
 	Forge func() string
-	// Hook checks the request of a webhook, and wakes the reader of the forge; nil if there is no secret for it.
+	// Hook checks the request of a webhook, and wakes the reader of the forge; nil without a secret.
 	Hook http.Handler
-	// Patch returns the difference between two commits of a session's change, as git prints it, without secrets; nil
-	// if there is no repository.
+	// Patch returns the difference between two commits of a session's change as git prints it, without secrets; nil
+	// without a repository.
 	Patch func(ctx context.Context, session, from, to string) (string, error)
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it does not exist (yet).
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
@@ -106,7 +105,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, srv *http.Server) er
 	return localhttp.Serve(ctx, srv, l)
 }
 
-// hookPath receives the forge's webhooks, which have signed requests.
+// hookPath is the path of the forge's webhooks, which are signed.
 const hookPath = "/hooks/forge"
 
 // An app is a server with its state.
@@ -131,7 +130,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	if s.Hook == nil {
 		return a.guard(mux), nil
 	}
-	outer := http.NewServeMux() // a webhook has no session, and its body is signed as it is
+	outer := http.NewServeMux() // a webhook has no session, and its signature covers its body
 	outer.Handle("/", a.guard(mux))
 	outer.Handle("POST "+hookPath, s.Hook)
 	return outer, nil

@@ -39,8 +39,8 @@ func numbered(unified string) (lines []diffLine) {
 	return lines
 }
 
-// maxCompared is the number of changes on a page that git compares, and maxPatch the length (bytes) of a file's
-// difference that is shown.
+// maxCompared is how many changes of a page git compares at most, and maxPatch the maximum length (bytes) of a file's
+// shown difference.
 const (
 	maxCompared = 32
 	maxPatch    = 2 << 20
@@ -50,9 +50,9 @@ const (
 type shownChange struct {
 	ralph.Change
 	Files    []changed
-	Unread   string // why its lines are not known
+	Unread   string // why its lines are unknown
 	Approval ralph.Approval
-	Comment  int64 // comment with the approval; 0 if nothing waits for one
+	Comment  int64 // the comment with the approval; 0 if it needs none
 }
 
 // changeOf returns the newest change of a task, without its files; nil if it has none.
@@ -81,7 +81,7 @@ func (v shownChange) Guards() bool {
 	return slices.ContainsFunc(v.Files, func(f changed) bool { return f.Guarded })
 }
 
-// Asks describes in plain words which approval a change needs.
+// Asks describes in plain words the approval that a change needs.
 func (v shownChange) Asks() string { return asksFor(v.Approval) }
 
 // whole reports whether a person decides on a file.
@@ -135,15 +135,15 @@ func (c *changed) count(line string) {
 	}
 }
 
-// changedOf returns a task's change, as one difference over all of its sessions; unread is the reason why its lines are
-// not known.
+// changedOf returns a task's change as one difference over all of its sessions; unread is the reason why its lines are
+// unknown.
 func (a *app) changedOf(ctx context.Context, v shownChange, byGit bool) (files []changed, unread string) {
 	if from, to := v.Compared(); byGit && a.Patch != nil && to != "" {
 		unified, err := a.Patch(ctx, v.SessionID, from, to)
 		if err == nil {
 			return filesOf(unified, v.whole), ""
 		}
-		if ctx.Err() == nil { // its page reports it, too
+		if ctx.Err() == nil { // the other page reports it
 			a.Log.Warn("what a task changed cannot be compared", "task", v.TaskID, "error", err)
 		}
 	}
@@ -178,7 +178,7 @@ func changedBy(d ralph.FileDiff) changed {
 	return c
 }
 
-// maxDiffs bounds the file of a session's differences, which are limited to some megabytes.
+// maxDiffs is the maximum size of the file of a session's differences, which usually has some megabytes.
 const maxDiffs = 32 << 20
 
 // differences returns a session's changes line by line; nothing if they were not kept.

@@ -40,7 +40,7 @@ func newFeatureRow(f ralph.Feature, p store.Progress) featureRow {
 // A featuresView is the list of features.
 type featuresView struct {
 	Rows []featureRow
-	New  ralph.Feature // the fields of one that is added
+	New  ralph.Feature // the fields of a new feature
 }
 
 func (a *app) features(tx *store.Tx, _ *http.Request) (view, error) {
@@ -50,7 +50,7 @@ func (a *app) features(tx *store.Tx, _ *http.Request) (view, error) {
 	}
 	var v featuresView
 	for _, f := range list {
-		var p store.Progress // features without sessions and cost: there are too many to sum up for a list
+		var p store.Progress // features without sessions and cost: there are too many to add up
 		if p.Tasks, p.Open, err = tx.FeatureTasks(f.ID); err != nil {
 			return view{}, err
 		}
@@ -59,13 +59,13 @@ func (a *app) features(tx *store.Tx, _ *http.Request) (view, error) {
 	return view{title: "Features", name: "features", nav: "/features", live: true, body: v}, nil
 }
 
-// featureTasks is the most open tasks, and the most ended ones, on a feature's page.
+// featureTasks is the maximum number of open and of ended tasks on a feature's page.
 const featureTasks = 30
 
 // A featureView is a feature's page.
 type featureView struct {
 	featureRow
-	Plan  *plan        // nil if no part of it waits
+	Plan  *plan        // nil if no part of it is open
 	Tasks []ralph.Task // open ones in the order of the queue, then ended ones, the newest first
 	Known []ralph.Learning
 	More  bool

@@ -48,8 +48,8 @@ const (
 	barred   = circle + `<path d="M5.6 5.6l12.8 12.8"/>`
 )
 
-// icon returns the drawing for a character, or else the character. It adds nothing to the words
-// beside it.
+// icon returns the drawing for a character, or the character itself. Screen readers ignore it, since words are beside
+// it.
 func icon(character string) template.HTML {
 	drawn := `<span aria-hidden="true">` + template.HTMLEscapeString(character) + `</span>`
 	if lines, ok := icons[character]; ok {

@@ -19,7 +19,7 @@ import (
 	"ralph/store"
 )
 
-// An item is an inbox item and how it is shown.
+// An item is an inbox item as shown.
 type item struct {
 	store.InboxItem
 	Look  look
@@ -31,7 +31,7 @@ type item struct {
 	Plan  *plan  // a plan that is shown completely
 
 	// For the selected item: its task (nil for none), the number of tasks that wait for it, its cost so far, and the
-	// likely cost of a retry with all items of its reason (USD).
+	// likely cost of a retry (USD) of all items with the same reason.
 	Task     *ralph.Task
 	Behind   int
 	Took     report.Receipt
@@ -60,7 +60,7 @@ func (i item) Together() bool {
 	return inbox.YesOrNo(i.InboxItem) || failed(i.InboxItem) || asks(i.InboxItem) || resolvable(i.InboxItem)
 }
 
-// Names are the names of the item and of its equals; for a plan, the shown parts.
+// Names returns the names of the item and of its equals; for a plan, of the shown parts.
 func (i item) Names() string {
 	if i.Plan != nil {
 		return i.Plan.Items
@@ -75,10 +75,10 @@ func (i item) Names() string {
 // Itself reports whether the item has the name of its task.
 func (i item) Itself() bool { return i.Item == fmt.Sprint("TASK-", i.TaskID) }
 
-// Times is the number of equal statements.
+// Times returns the number of items with the same reason.
 func (i item) Times() int { return 1 + len(i.Also) }
 
-// Cost is the likely cost of retrying the item and its equals, in words.
+// Cost returns the likely cost of retrying the item and its equals, in words.
 func (i item) Cost() string { return "about " + text.Money(i.RetryUSD) }
 
 // Differs reports whether an item with the same reason has other words.
@@ -87,10 +87,10 @@ func (i item) Differs(other item) bool { return i.Text != other.Text }
 // Held reports whether the item is work that waits for an approval.
 func (i item) Held() bool { return i.Form == inbox.FormHeld }
 
-// Section is the part of the inbox that the item is in.
+// Section returns the item's part of the inbox.
 func (i item) Section() inbox.Section { return inbox.SectionOf(i.InboxItem) }
 
-// tasksOf are the tasks of the item and of its equals, each once.
+// tasksOf returns the tasks of the item and of its equals, each once.
 func (i item) tasksOf() (ids []int64) {
 	for _, one := range append([]item{i}, i.Also...) {
 		if one.TaskID != 0 && !slices.Contains(ids, one.TaskID) {
@@ -103,7 +103,7 @@ func (i item) tasksOf() (ids []int64) {
 // Tasks names the tasks of the item and of its equals.
 func (i item) Tasks() string { return taskNames(i.tasksOf()) }
 
-// namedTasks is the maximum number of tasks that a row names.
+// namedTasks is the maximum number of task names in a row.
 const namedTasks = 6
 
 // taskNames names tasks in a few words: "TASK-5, 17, 29".
@@ -128,7 +128,7 @@ var relations = map[string]string{
 	"review": "passed its checks:", "dependency": "waits:", "suggestion": "suggested by", "nack": "proposed of",
 }
 
-// Sub is the second line of the item's row: its severity and its tasks.
+// Sub returns the second line of the item's row: its severity and its tasks.
 func (i item) Sub() string {
 	var parts []string
 	if i.Label != "" {
@@ -154,10 +154,10 @@ func (i item) Sub() string {
 	return text.Line(strings.Join(parts, " · "), 200)
 }
 
-// Told reports whether the item's line contains all of its text.
+// Told reports whether the item's line has all of its text.
 func (i item) Told() bool { return text.Visible(i.Text) == i.Gist() && !strings.Contains(i.Text, "`") }
 
-// Shown is the item whose change is shown, among those held for the same reason.
+// Shown returns the item whose change is shown, among those held for the same reason.
 func (i item) Shown() item {
 	if i.Member != nil {
 		return *i.Member
@@ -165,10 +165,10 @@ func (i item) Shown() item {
 	return i
 }
 
-// Members are the item and its equals.
+// Members returns the item and its equals.
 func (i item) Members() []item { return append([]item{i}, i.Also...) }
 
-// rows makes rows from inbox items, one for all with the same reason, the most urgent first.
+// rows makes rows from inbox items, one for each reason, the most urgent first.
 func rows(tx *store.Tx, list []store.InboxItem) (items []item, err error) {
 	for _, g := range inbox.Sorted(inbox.Groups(list)) {
 		it := newItem(g[0])
@@ -317,10 +317,10 @@ func (s section) Counted() string {
 	}
 }
 
-// Class is the colour of the section.
+// Class returns the colour of the section.
 func (s section) Class() string { return [...]string{"orange", "red", ""}[s.Of] }
 
-// Sections are the rows by how urgent they are.
+// Sections returns the rows by urgency.
 func (v inboxView) Sections() (list []section) {
 	for _, i := range v.Items {
 		if n := len(list); n == 0 || list[n-1].Of != i.Section() {
@@ -349,7 +349,7 @@ type inboxTab struct {
 	N int
 }
 
-// To is the address of the inbox under the filter.
+// To returns the address of the inbox under the filter.
 func (t inboxTab) To() string {
 	if t.Filter == inbox.FilterAll {
 		return "/inbox"
@@ -412,20 +412,20 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	return page, nil
 }
 
-// Gist is the item in a line.
+// Gist returns the item in a line.
 func (i item) Gist() string {
 	return text.Line(text.FirstLine(cmp.Or(i.Asks, inbox.Gist(i.InboxItem))), 160)
 }
 
-// Link is the address of an item in the list with these parameters.
+// Link returns the address of an item in the list with these parameters.
 func (i item) Link(q url.Values) string {
 	of := url.Values{"item": {i.Anchor()}}
 	maps.Copy(of, q)
 	return link("/inbox", of)
 }
 
-// choose returns the selected row: the one with an item, even if it has moved to another page, or the first if no
-// item is requested. It returns nil, never another row, if the item no longer waits.
+// choose returns the selected row: the requested one, even if it is now on another page, or the first row without a
+// request. It returns nil, never another row, if the requested item no longer waits.
 func choose(tx *store.Tx, shown []item, anchor string) (*item, error) {
 	if anchor == "" {
 		if len(shown) == 0 {
@@ -452,7 +452,7 @@ func choose(tx *store.Tx, shown []item, anchor string) (*item, error) {
 	return nil, nil
 }
 
-// gone returns the task of an item that does not wait any more; nil if there is none.
+// gone returns the task of an item that no longer waits; nil for none.
 func gone(tx *store.Tx, anchor string) (*ralph.Task, error) {
 	parts := strings.Split(anchor, "-")
 	id, err := strconv.ParseInt(parts[max(0, len(parts)-2)], 10, 64)
@@ -545,7 +545,7 @@ func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 // A manyDecision applies a verdict to one of several items.
 type manyDecision struct {
 	fits func(i store.InboxItem) bool
-	why  string // it fits no other
+	why  string // the reason why it does not fit other items
 	do   func(tx *store.Tx, i store.InboxItem, words, person string) (said string, err error)
 }
 
@@ -595,8 +595,8 @@ func deciding(approve bool) func(*store.Tx, store.InboxItem, string, string) (st
 	}
 }
 
-// decideMany applies one verdict to all named items, or to none. It leaves the items that the verdict does not fit,
-// and names them. With the verdict "one", the items are equal: the first is approved, and the others are rejected as
+// decideMany applies one verdict to all named items, or to none. It skips items that the verdict does not fit, and
+// names them. With the verdict "one", the items are equal: the first is approved, and the others are rejected as
 // duplicates.
 func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	list, err := chosen(tx, r)
@@ -654,7 +654,7 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	return strings.Join(append(said, left...), " "), nil
 }
 
-// leftOf reports that an item is left, because a verdict does not fit it.
+// leftOf reports that an item was skipped, because a verdict does not fit it.
 func leftOf(i store.InboxItem, why string) string {
 	if inbox.Alone(i) {
 		return fmt.Sprintf("%s is left: it splits TASK-%d into parts, which you write in the inbox.", i.Item, i.TaskID)

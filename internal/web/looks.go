@@ -17,7 +17,7 @@ func verbLook(v ralph.Verb) look {
 	return look{l.Icon, l.Label, l.Colour}
 }
 
-// phases are the looks of a session's states (sessions, the table of states).
+// phases has the looks of a session's states (sessions, the table of states).
 var phases = map[ralph.Phase]look{
 	ralph.PhaseIdle:         {"○", "Idle", "gray"},
 	ralph.PhaseAnalyzing:    {"◐", "Analyzing", "blue"},

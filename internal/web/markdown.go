@@ -19,7 +19,7 @@ import (
 )
 
 // A markdown renders texts of agents and people that nobody decides on. A text to decide on is shown as written,
-// because Markdown can hide parts.
+// because Markdown can hide parts of it.
 type markdown struct {
 	known  goldmark.Markdown
 	policy *bluemonday.Policy
@@ -66,7 +66,7 @@ func newMarkdown() markdown {
 	}
 }
 
-// asParagraphs makes headings paragraphs: only the page itself has headings.
+// asParagraphs turns headings into paragraphs: only the page itself has headings.
 var asParagraphs = func() *strings.Replacer {
 	var list []string
 	for _, level := range "123456" {

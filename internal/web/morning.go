@@ -12,14 +12,14 @@ import (
 	"ralph/store"
 )
 
-// visitGap is the time without a page after which a visitor gets a summary of the time between.
+// visitGap is how long a visitor is away before the next page begins with a summary.
 const visitGap = 30 * time.Minute
 
-// lookedFor is the time for which a browser remembers when it was last used here.
+// lookedFor is how long a browser remembers its last visit.
 const lookedFor = 90 * 24 * time.Hour
 
-// since returns the start of the visitor's summary, and the mark to keep, given the mark of the last page: the end of
-// the visit before this one, and the time of the page. Zero is the last night.
+// since returns the start of the visitor's summary, which is the end of the last visit, and the mark to keep. mark has
+// the end of the visit before this one, and the time of the last page. Zero means the last night.
 func since(mark string, now time.Time) (from ralph.Time, next string) {
 	visit, last, _ := strings.Cut(mark, "-")
 	before, _ := strconv.ParseInt(visit, 10, 64)
@@ -35,7 +35,7 @@ func since(mark string, now time.Time) (from ralph.Time, next string) {
 	return from, fmt.Sprintf("%d-%d", before, now.Unix())
 }
 
-// looked returns the mark of the last page that a browser has seen; "" if it has none.
+// looked returns the mark of the last page that a browser has shown; "" for none.
 func (a *app) looked(r *http.Request) string {
 	c, err := r.Cookie(a.key.cookie("looked"))
 	if err != nil {
@@ -44,8 +44,8 @@ func (a *app) looked(r *http.Request) string {
 	return c.Value
 }
 
-// morning returns the summary since a moment, or else of the last run, given the spending of sessions in progress so
-// far (USD).
+// morning returns the summary since a time, or that of the last run. spending is that of sessions in progress so far
+// (USD).
 func morning(tx *store.Tx, from ralph.Time, spending float64) (m report.Morning, err error) {
 	if !from.IsZero() {
 		news, err := tx.Sessions(store.SessionFilter{Active: from, Merges: true, Limit: 1})
@@ -59,7 +59,7 @@ func morning(tx *store.Tx, from ralph.Time, spending float64) (m report.Morning,
 	return report.MorningOf(tx, from, spending)
 }
 
-// spending is the reported spending of sessions in progress so far (USD).
+// spending returns the reported spending of sessions in progress so far (USD).
 func (a *app) spending(tx *store.Tx) (usd float64, err error) {
 	open, err := tx.OpenSessions()
 	if err != nil {
@@ -81,7 +81,7 @@ type menuEntry struct {
 	Current  bool
 }
 
-// menus are the entries of the menu with the pages behind each.
+// menus has the entries of the menu, with the pages of each.
 var menus = map[string][]menuEntry{
 	"/tasks": {{To: "/tasks", Name: "List"}, {To: "/board", Name: "Board"}, {To: "/features", Name: "Features"}},
 	"/runs": {
@@ -92,7 +92,7 @@ var menus = map[string][]menuEntry{
 	},
 }
 
-// menu returns the entry of the menu that a page belongs to, and the pages beside it.
+// menu returns the menu entry of a page, and the other pages of the entry.
 func menu(page string) (entry string, beside []menuEntry) {
 	for entry, pages := range menus {
 		for i, p := range pages {

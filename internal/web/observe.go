@@ -14,8 +14,8 @@ import (
 	"ralph"
 )
 
-// Metrics serves GET /metrics for Prometheus, and GET /healthz for supervisors of services (unattended, "Notifications
-// and observation").
+// Metrics serves GET /metrics for Prometheus, and GET /healthz for supervisors (unattended, "Notifications and
+// observation").
 //
 // It counts nothing itself: every answer is read from the database, so it agrees with ralph's commands, also across
 // restarts. It changes nothing and needs no active run. It shows no texts of tasks or agents and requires no password.
@@ -53,8 +53,7 @@ func (s *Server) health(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// examine finds problems: a database that does not answer, or a run without an end and without a
-// living process.
+// examine finds problems: a database that does not answer, or a run without an end and without a living process.
 func (s *Server) examine(ctx context.Context) Health {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

@@ -29,19 +29,19 @@ type summary struct {
 	Sessions  []running
 	Still     int      // number of paused ones
 	Of        int      // maximum number of sessions at once in the run in progress
-	Free      int      // how many of them are not used
-	Idle      string   // why
+	Free      int      // unused sessions of these
+	Idle      string   // the reason
 	Merging   []merge  // the merge queue, in order
-	Held      []string // reason why nothing is merged, and how far the branch is behind
-	Target    string   // the branch that is merged into
-	Waiting   int      // tasks that wait for others
+	Held      []string // the reason why merging is paused, and how far the branch is behind
+	Target    string   // the target branch
+	Waiting   int      // tasks that wait for other tasks
 	Reviews   int      // tasks in review
 	Queue     []ralph.Task
 	MoreQueue int // further tasks in the queue
 	Inbox     []item
 	Holds     int     // things that hold work back
 	Further   int     // further items below the shown ones
-	Reasons   int     // why tasks failed
+	Reasons   int     // number of reasons why tasks failed
 	RetryUSD  float64 // likely cost of retrying all of them; 0 if there are too many to estimate
 	Windows   []window
 	Merged    []report.Receipt // the latest first
@@ -77,12 +77,12 @@ type running struct {
 	Task ralph.Task
 	Now  float64 // seconds since it began
 	Used agent.Event
-	Last shownEntry // the last thing that it said or did; zero if that is unknown
+	Last shownEntry // its last words or action; zero if unknown
 
-	Asks  string  // why it is paused; "" while it works
-	Since float64 // seconds that it stands still
+	Asks  string  // the permission that it waits for; "" while it works
+	Since float64 // seconds since it stands still
 
-	Quiet float64 // seconds since its agent was last heard of; 0 if that is not long ago
+	Quiet float64 // seconds since its agent last did something; 0 if that is short
 }
 
 // urgency is how soon a person should look at the session.
@@ -96,7 +96,7 @@ func (r running) urgency() int {
 	return 0
 }
 
-// Cost is the cost of an ended session, in words; "" for one in progress.
+// Cost returns the cost of an ended session, in words; "" for one in progress.
 func (r running) Cost() string {
 	if r.CompletedAt.IsZero() {
 		return ""
@@ -104,7 +104,7 @@ func (r running) Cost() string {
 	return text.Cost(r.CostUSD, r.CostKnown, r.Tokens.Sum())
 }
 
-// Spent is the spending of the run in progress so far (USD), or else that of the sessions of a morning.
+// Spent returns the spending of the run in progress so far (USD), or else that of the sessions of a morning.
 func (s summary) Spent(m report.Morning) float64 {
 	if s.Running && m.Since.IsZero() {
 		return s.Run.CostUSD + s.Spending
@@ -112,7 +112,7 @@ func (s summary) Spent(m report.Morning) float64 {
 	return m.CostUSD + s.Spending
 }
 
-// Busy is the number of sessions of the run in progress.
+// Busy returns the number of sessions of the run in progress.
 func (s summary) Busy() int { return s.Of - s.Free }
 
 // A count is the number of tasks with a status.
@@ -139,8 +139,8 @@ func (w window) LimitText() string {
 	return ""
 }
 
-// The parts of the queue, the inbox and the merged tasks that the overview shows, and the number of sessions with their
-// use so far.
+// Lengths of the shown parts of the queue, the inbox and the merged tasks, and the number of sessions with their use so
+// far.
 const (
 	overviewUses   = recentJournals / 2
 	overviewQueue  = 5
@@ -243,7 +243,7 @@ func (s *summary) addInbox(tx *store.Tx) error {
 	return nil
 }
 
-// quiet is the silence of an agent from which on the page mentions it.
+// quiet is how long an agent is silent before the page mentions it.
 const quiet = 5 * time.Minute
 
 // addSessions adds the sessions in progress.

@@ -8,8 +8,8 @@ import (
 	"ralph"
 )
 
-// link is the address of a page with parameters. Templates need complete addresses: they would escape text after
-// their own question mark as the value of one parameter.
+// link returns the address of a page with parameters. Templates need complete addresses: after a question mark of their
+// own they would escape text as the value of one parameter.
 func link(page string, q url.Values) string {
 	if len(q) == 0 {
 		return page
@@ -17,7 +17,7 @@ func link(page string, q url.Values) string {
 	return page + "?" + q.Encode()
 }
 
-// tasksLike is the list of the tasks with a word of [ralph.Words] and a feature; "" is every feature.
+// tasksLike returns the address of the tasks with a word of [ralph.Words] and a feature; "" is every feature.
 func tasksLike(word, feature string) string {
 	q := url.Values{"status": {ralph.KeyOf(word)}}
 	if feature != "" {
@@ -47,7 +47,7 @@ func newPager(r *http.Request, more bool) pager {
 	to := func(n int) string {
 		q := r.URL.Query()
 		q.Set("page", strconv.Itoa(n))
-		q.Del("item") // this page shows it
+		q.Del("item") // the present page shows it
 		return link(r.URL.Path, q)
 	}
 	if more {
@@ -65,7 +65,7 @@ func pageIn[T any](r *http.Request, list []T, size int) ([]T, pager) {
 	return page, newPager(r, more)
 }
 
-// paged cuts a list that was read with one element more than a page shows.
+// paged shortens a list that has one element more than a page shows, if there is a next page.
 func paged[T any](list []T, size int) (page []T, more bool) {
 	if len(list) > size {
 		return list[:size], true

@@ -8,12 +8,12 @@ import (
 	"ralph/store"
 )
 
-// A plan is the plan of an idea, as a person decides on it.
+// A plan is the plan of an idea, for a person's decision.
 type plan struct {
 	inbox.Plan
 	Parts   []planPart // its open parts, in the order of the tasks
 	Decided []inbox.PlanTask
-	Items   string // the names of all that waits, with spaces between
+	Items   string // the names of its open items, with spaces between
 	Marked  int    // parts that are marked
 }
 
@@ -23,7 +23,7 @@ type planPart struct {
 	Items   string // the names of its open items, with spaces between
 	Word    string // "new", "changed" or "dropped"
 	Diff    []string
-	Drop    string   // why it is not wanted any more
+	Drop    string   // why the task is dropped
 	Waits   []string // for the tasks of the plan that it waits for, by name; for others as TASK-3
 	Special []string // its further fields
 }

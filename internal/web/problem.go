@@ -16,7 +16,7 @@ import (
 type problem struct {
 	Status int
 	Text   string
-	Again  string  // where to send the failed form; "" if there was none
+	Again  string  // where to send the failed form again; "" without a form
 	Fields []field // content of the form
 	Back   string
 }
@@ -24,13 +24,13 @@ type problem struct {
 // A field is a name and a text.
 type field struct{ Name, Text string }
 
-// statusOf maps errors to HTTP statuses; it is the only place that does.
+// statusOf maps errors to HTTP statuses. No other code does.
 func statusOf(err error) int {
 	var wrong *ralph.FieldError
 	var large *http.MaxBytesError
 	var usage *ralph.ExitError
 	switch {
-	case store.Passes(err): // first: a missing socket of a server is no missing page
+	case store.Passes(err): // first: an unreachable server is no missing page
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errSignIn):
 		return http.StatusUnauthorized
@@ -55,7 +55,7 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 		a.Log.Error("request", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	if p.Status == http.StatusServiceUnavailable && r.Method == http.MethodGet {
-		w.Header().Set("Refresh", "5") // the page comes by itself
+		w.Header().Set("Refresh", "5") // the page reloads itself
 	}
 	if r.Method == http.MethodPost {
 		p.Again = r.URL.Path

@@ -50,7 +50,7 @@ func parsePages() (p pages, err error) {
 		"add":    func(a, b int) int { return a + b }, "inc": func(n int) int { return n + 1 },
 	}
 	p.templates = template.New("").Funcs(funcs)
-	// Each page has its content, under its own name: a set for each page would have all the rest as often.
+	// Each page has its content under its own name: a set of templates for each page would repeat all the rest.
 	names, err := fs.Glob(files, "templates/*.html")
 	for _, name := range names {
 		one, perr := template.New("").Funcs(funcs).ParseFS(files, name)
@@ -60,7 +60,7 @@ func parsePages() (p pages, err error) {
 		for _, t := range one.Templates() {
 			called := t.Name()
 			switch called {
-			case "": // all of these begin with it
+			case "": // the set's own, which is empty
 				continue
 			case "content":
 				called = contentOf(strings.TrimSuffix(path.Base(name), ".html"))
@@ -75,7 +75,7 @@ func parsePages() (p pages, err error) {
 	return p, err
 }
 
-// contentOf is the template of a page's content between its header and its footer.
+// contentOf returns the template name of a page's content, between header and footer.
 func contentOf(page string) string { return "content of " + page }
 
 // args builds a map for a template with several values: name, value, name, value.
@@ -135,11 +135,11 @@ type view struct {
 	stream string // the session whose transcript is followed
 	entry  int    // number of its entries on the page
 
-	changes []*shownChange // on the page, compared after the transaction
+	changes []*shownChange // changes on the page, compared after the transaction
 	body    any
 }
 
-// A frame is the content of every page, around the view.
+// A frame has the parts of every page around the view.
 type frame struct {
 	Title, Project, Version, Name, Nav, Path string
 	SignedIn, Foreign                        bool
@@ -150,10 +150,10 @@ type frame struct {
 	Band                                     []item         // permissions that paused agents wait for
 	Notices                                  []notice       // below it
 	Still                                    bool           // only the band is updated
-	Refresh                                  bool           // for an open page, which already has the rest
+	Refresh                                  bool           // the page is open, and has the rest already
 	Stream                                   string         // URL of the updates; "" for none
 	Morning                                  report.Morning // the summary since the visitor's last look
-	Of                                       url.Values     // the conditions of the sessions that it counts
+	Of                                       url.Values     // the conditions of the counted sessions
 	Flash                                    string         // the result of the visitor's last form; "" for none
 	Body                                     any
 	Content                                  template.HTML // the body, rendered
@@ -180,7 +180,7 @@ func (f frame) Doing(session string, state ralph.Phase) look {
 	return phases[state]
 }
 
-// A shower makes the view of a page from one snapshot of the database.
+// A shower makes the view of a page from one state of the database.
 type shower func(tx *store.Tx, r *http.Request) (view, error)
 
 // show serves a page.
@@ -200,10 +200,10 @@ func (a *app) show(f shower) http.HandlerFunc {
 		a.compare(r.Context(), v.changes)
 		refresh := r.Header.Get("X-Refresh")
 		fr.Refresh = refresh != ""
-		if refresh == "" { // a page that updates itself does not look
+		if refresh == "" { // a page that updates itself is no visit
 			a.setCookie(w, "looked", mark, lookedFor)
 		}
-		if refresh != "yes" { // the message is for the page that the form led to
+		if refresh != "yes" { // the message belongs to the page after the form
 			fr.Flash = a.takeFlash(w, r)
 		}
 		page, err := a.render(fr, v)
@@ -215,8 +215,8 @@ func (a *app) show(f shower) http.HandlerFunc {
 	}
 }
 
-// surround fills in the parts around a view, and returns the mark that the visitor keeps. The id of the last event is
-// of the same moment as the view, so that its stream continues without a gap.
+// surround fills in the parts around a view, and returns the mark that the visitor keeps. The id of the last event
+// belongs to the same state as the view, so that the stream continues without a gap.
 func (a *app) surround(tx *store.Tx, r *http.Request, fr *frame, v view) (mark string, err error) {
 	after, err := tx.LastEvent()
 	if err != nil {
@@ -287,7 +287,7 @@ func (a *app) frame(r *http.Request) frame {
 func (a *app) render(f frame, v view) (string, error) {
 	f.Title, f.Name, f.Body = v.title, v.name, v.body
 	f.Nav, f.Group = menu(v.nav)
-	if v.nav != "/"+v.name { // a page about one thing has its own link back to its list
+	if v.nav != "/"+v.name { // a page about one thing links to its list itself
 		f.Group = nil
 	}
 	var content, b strings.Builder
@@ -299,7 +299,7 @@ func (a *app) render(f frame, v view) (string, error) {
 	return b.String(), err
 }
 
-// send writes a page, compressed where the browser can read that.
+// send writes a page, compressed if the browser accepts that.
 func (a *app) send(w http.ResponseWriter, r *http.Request, status int, page string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -320,7 +320,7 @@ func (a *app) send(w http.ResponseWriter, r *http.Request, status int, page stri
 	}
 }
 
-// flashFor is the time for which a message waits for its page.
+// flashFor is how long a message waits for its page.
 const flashFor = time.Minute
 
 // flash leaves a message for the next page.

@@ -18,7 +18,7 @@ const runsListed = 50
 type runRow struct {
 	ralph.Run
 	Seconds float64
-	Lost    bool // no end and no process
+	Lost    bool // without an end and without a process
 	Look    look
 }
 
@@ -50,7 +50,7 @@ func newRunRow(run ralph.Run, active bool, now ralph.Time) runRow {
 	return row
 }
 
-// exits are the looks of runs' exit statuses.
+// exits has the looks of runs' exit statuses.
 var exits = map[int]look{
 	ralph.ExitOK: {"✓", "all done", "green"}, ralph.ExitFailed: {"✕", "failed tasks", "red"},
 	ralph.ExitWaiting: {"❓", "waits for people", "yellow"}, ralph.ExitLimit: {"⊘", "a limit was reached", "orange"},
@@ -91,13 +91,13 @@ type runView struct {
 	Pager    pager
 }
 
-// A cause is why some tasks failed or need a person, in the words of the first.
+// A cause is the reason why some tasks failed or need a person, in the words of the first one.
 type cause struct {
 	Why   string
 	Tasks []report.Receipt
 }
 
-// causesOf groups the tasks that did not get done by why, the most frequent first.
+// causesOf groups unfinished tasks by reason, the most frequent first.
 func causesOf(tasks []report.Receipt) (list []cause) {
 	at := map[string]int{}
 	for _, t := range tasks {

@@ -11,7 +11,7 @@ import (
 	"ralph/store"
 )
 
-// foundOfKind is the number of results of a kind that the search shows.
+// foundOfKind is the maximum number of shown results of a kind.
 const foundOfKind = 12
 
 // A searchView has the results of a search, by kind.
@@ -20,7 +20,7 @@ type searchView struct {
 	Groups []foundGroup
 }
 
-// A foundGroup is the results of one kind.
+// A foundGroup has the results of one kind.
 type foundGroup struct {
 	Name string
 	Rows []foundRow
@@ -33,13 +33,13 @@ type foundRow struct {
 	Look     look
 }
 
-// foundNames are the headings of the kinds of results.
+// foundNames has the headings of the kinds of results.
 var foundNames = map[string]string{
 	"task": "Tasks", "comment": "Said", "learning": "Learnings", "session": "Sessions",
 	"commit": "Commits", "file": "Files",
 }
 
-// search finds a text in all that there is. A number leads to its task.
+// search finds a text everywhere. A number leads to its task.
 func (a *app) search(tx *store.Tx, r *http.Request) (view, error) {
 	v := searchView{Text: text.Line(r.URL.Query().Get("q"), ralph.MaxTitle)}
 	page := view{title: "Find", name: "search", nav: "/search", body: &v}

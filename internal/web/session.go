@@ -24,7 +24,7 @@ import (
 	"ralph/store"
 )
 
-// streamEntries is the number of a transcript's entries on a page.
+// streamEntries is the number of transcript entries on a page.
 const streamEntries = 200
 
 // A sessionView is a session's page.
@@ -36,7 +36,7 @@ type sessionView struct {
 	Verifies string // the check of its done in progress
 	Phases   []step
 	Shares   []segment // the time in each phase
-	Quiet    float64   // seconds since its agent was last heard of; 0 if that is not long ago
+	Quiet    float64   // seconds since its agent last did something; 0 if that is short
 	Edited   []changed // by the agent's tools so far
 	Stays    []ralph.Stay
 	Times    timeline // their times
@@ -45,7 +45,7 @@ type sessionView struct {
 	Decision string // formatted JSON
 	Files    []changed
 	Unread   string  // why its changes cannot be read
-	Commits  []field // by id, with their subjects where known
+	Commits  []field // by id, with known subjects
 	Asked    []ralph.Permission
 	Signals  []card
 	Entries  []shownEntry
@@ -57,8 +57,8 @@ type sessionView struct {
 	Missing  string // why there is no transcript
 	Kinds    []ralph.CommentKind
 	Used     agent.Event // its use so far, if its agent has reported it
-	Window   int64       // window of the model; 0 if that is not known
-	Prompt   bool        // it is there to be read
+	Window   int64       // the model's context size; 0 if unknown
+	Prompt   bool        // a prompt is stored
 	Claimed  string      // the agent's last words on its work
 	Claims   int         // number of its claims about the command
 	Verdict  look        // ralph's decision; zero while it runs
@@ -66,8 +66,7 @@ type sessionView struct {
 	RetryUSD float64     // likely cost of one more session of the task
 }
 
-// Settled are the decided permissions. Undecided ones of a session in progress are listed
-// elsewhere.
+// Settled returns the decided permissions. Undecided ones of a session in progress are listed elsewhere.
 func (v sessionView) Settled() []ralph.Permission {
 	open := func(p ralph.Permission) bool { return v.Running && p.Decision == "ask" }
 	return slices.DeleteFunc(slices.Clone(v.Asked), open)
@@ -78,7 +77,7 @@ type step struct {
 	Phase        ralph.Phase
 	Seen, Active bool
 	Times        int     // number of times that it was in the phase
-	Seconds      float64 // in all
+	Seconds      float64 // in total
 }
 
 // A changed is a changed file with its lines, or else the edits by the agent's tools.
@@ -87,7 +86,7 @@ type changed struct {
 	Lines   []diffLine
 	Left    string   // why its lines were not kept
 	Guarded bool     // a person decides on it
-	Notes   []string // the note beside its lines
+	Notes   []string // the notes beside its lines
 	Edits   []transcript.Entry
 }
 
@@ -156,7 +155,7 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	for _, p := range asked { // allowed uses are no news
+	for _, p := range asked { // allowed uses are not listed
 		if p.Decision != "allow" || p.DecidedBy != "" {
 			v.Asked = append(v.Asked, p)
 		}
@@ -261,7 +260,7 @@ func sharesOf(phased []step) (bar []segment) {
 	return bar
 }
 
-// explain adds how the rules led to the decision.
+// explain adds the steps from the rules to the decision.
 func (v *sessionView) explain(tx *store.Tx) error {
 	if v.Session.Decision == "" {
 		return nil
@@ -349,7 +348,7 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 	j.mu.Lock()
 	v.Used = j.reader.Used()
 	j.mu.Unlock()
-	v.Window = v.Session.Tokens.ContextWindow // 0 as long as nothing has told it
+	v.Window = v.Session.Tokens.ContextWindow // 0 until a report has it
 	return nil
 }
 
@@ -372,7 +371,7 @@ func newEntry(e transcript.Entry) shownEntry {
 	s := shownEntry{Entry: e, Name: e.Tool}
 	if verb, ok := signalOf(e); ok {
 		s.Verb, s.Name = verbLook(verb), string(verb)
-		s.Verb.Class = "" // a colour is a state, and this is a word
+		s.Verb.Class = "" // colours are for states only
 	}
 	return s
 }
@@ -387,14 +386,13 @@ func signalOf(e transcript.Entry) (ralph.Verb, bool) {
 	return "", false
 }
 
-// A promptView is a session's prompt in the form that was sent.
+// A promptView is a session's prompt as it was sent.
 type promptView struct {
 	Session ralph.Session
 	Text    string
 }
 
-// maxPrompt bounds the part of a prompt that is shown, in bytes; prompts are limited to some
-// hundred thousand.
+// maxPrompt is the maximum number of shown bytes of a prompt; prompts usually have some hundred thousand.
 const maxPrompt = 2 << 20
 
 func (a *app) prompt(tx *store.Tx, r *http.Request) (view, error) {
@@ -420,21 +418,21 @@ const sessionsListed = 50
 // A sessionsView is a page of the list of sessions.
 type sessionsView struct {
 	Sessions []running
-	Query    url.Values // without a page
+	Query    url.Values // without the page
 	Narrowed []narrowed
 	Ended    []string
-	N        int     // number of all equal ones
+	N        int     // number of selected sessions
 	CostUSD  float64 // cost of the ended ones
 	Pager    pager
 }
 
-// A narrowed is a condition of the list, and the address of the list without it.
+// A narrowed is a condition of the list, with the address of the list without it.
 type narrowed struct{ Name, Value, Without string }
 
 // conditions are the parameters that narrow the list of sessions, in the order in which they are shown.
 var conditions = []string{"ended", "task", "model", "agent", "feature", "run", "from", "to", "active", "work"}
 
-// narrowedBy returns the conditions of a list that its address sets, among the named ones.
+// narrowedBy returns the conditions among names that the address of a list sets.
 func narrowedBy(at string, q url.Values, names ...string) (list []narrowed) {
 	for _, name := range names {
 		if !q.Has(name) {
@@ -462,7 +460,7 @@ func narrowedBy(at string, q url.Values, names ...string) (list []narrowed) {
 	return list
 }
 
-// activeOf reads the time since when something was in progress; zero for any.
+// activeOf reads the time of the parameter "active"; zero for any.
 func activeOf(q url.Values) (ralph.Time, error) {
 	t, err := ralph.ParseTime(q.Get("active"))
 	if err != nil {
@@ -548,7 +546,7 @@ func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Sessions", name: "sessions", nav: "/sessions", live: true, body: v}, nil
 }
 
-// Sorted is the address of the list in another order.
+// Sorted returns the address of the list in another order.
 func (v sessionsView) Sorted(by string) string {
 	q := maps.Clone(v.Query)
 	if q.Del("sort"); by != "" {

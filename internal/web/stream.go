@@ -22,7 +22,7 @@ const (
 	pollStream = 300 * time.Millisecond // interval of checks for new transcript entries
 	beatStream = 15 * time.Second       // interval of heartbeats
 	writeTime  = 20 * time.Second       // time limit for a client to accept data
-	lookTime   = 5 * time.Second        // how long a database's server may be away before a page says so
+	lookTime   = 5 * time.Second        // how long the database's server may be unreachable before a page says so
 )
 
 // maxEvents is the number of events read at a time.
@@ -31,7 +31,7 @@ const maxEvents = 200
 // maxStreams is the maximum number of open streams.
 const maxStreams = 200
 
-// news tells a browser that an event happened, so that it reloads, but not its content.
+// A news tells a browser of an event, so that it reloads, but not of its content.
 type news struct {
 	id      int64
 	Type    string `json:"type"`
@@ -39,7 +39,7 @@ type news struct {
 	Session string `json:"session_id,omitempty"`
 }
 
-// events returns at most maxEvents events after one, oldest first.
+// events returns at most maxEvents events after an id, oldest first.
 func (a *app) events(ctx context.Context, after int64) (list []news, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -83,7 +83,7 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) {
 		at: startOf(r), task: r.URL.Query().Get("task"),
 	}
 	err := s.find(r)
-	if err == nil { // no page is live while the database is away
+	if err == nil { // pages are not live while the database is unreachable
 		_, err = a.events(r.Context(), s.at.event)
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *subscription) run(ctx context.Context) error {
 			return err
 		}
 		if s.over {
-			tick = nil // its transcript does not grow any more
+			tick = nil // its transcript has ended
 		}
 		select {
 		case <-ctx.Done():
@@ -168,7 +168,7 @@ func (s *subscription) run(ctx context.Context) error {
 // news sends all new events, and returns a channel that is closed when there may be more.
 func (s *subscription) news(ctx context.Context) (<-chan struct{}, error) {
 	for {
-		changed := s.app.Store.Changed() // taken before the look, so that no change is missed
+		changed := s.app.Store.Changed() // taken before reading, so that no change is missed
 		list, err := s.app.events(ctx, s.at.event)
 		if err != nil {
 			return nil, err
@@ -184,7 +184,7 @@ func (s *subscription) news(ctx context.Context) (<-chan struct{}, error) {
 	}
 }
 
-// tell sends an event, if it is of the page. It also notes that the followed session has ended.
+// tell sends an event if it concerns the page. It also notices the end of the followed session.
 func (s *subscription) tell(n news) error {
 	s.at.event = n.id
 	ended := n.Type == ralph.EventType(ralph.SessionEnded{})
@@ -213,7 +213,7 @@ func (s *subscription) entries() error {
 	j := s.app.transcripts.journal(s.session)
 	all, err := j.catchUp(s.over)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it has not said anything yet
+		return nil // it has no transcript yet
 	}
 	if err != nil {
 		return err
@@ -237,7 +237,7 @@ func (s *subscription) entries() error {
 	return nil
 }
 
-// entryText is an entry as the data of a message.
+// entryText returns an entry as the data of a message.
 func (a *app) entryText(e transcript.Entry) (string, error) {
 	var b bytes.Buffer
 	if err := a.pages.templates.ExecuteTemplate(&b, "entry", newEntry(e)); err != nil {

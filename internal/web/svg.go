@@ -15,21 +15,20 @@ type segment struct {
 	Title    string
 }
 
-// A timeline is a session's phases on a scale of time. Places and widths are in percent.
+// A timeline shows a session's phases on a time scale. Positions and widths are in percent.
 type timeline struct {
 	Parts  []segment
 	Ticks  []tick
 	Phases []phaseTime // in order of their start, only visible ones
 }
 
-// A tick is a moment on a scale. Anchor is the end of its text that is placed there, in SVG's
-// words.
+// A tick is a moment on a scale. Anchor is the SVG text-anchor of its label.
 type tick struct {
 	X            float64
 	Text, Anchor string
 }
 
-// A phaseTime is how long a session was in a phase, in seconds.
+// A phaseTime is the time of a session in a phase, in seconds.
 type phaseTime struct {
 	Name, Class string
 	Seconds     float64
@@ -72,7 +71,7 @@ func newTimeline(stays []ralph.Stay) (l timeline) {
 		step = steps[i]
 	}
 	l.Ticks = append(l.Ticks, tick{0, "0", "start"})
-	for t := step; t < all*0.7; t += step { // on a phone the last one would overlap the end
+	for t := step; t < all*0.7; t += step { // on a phone the last tick would overlap the end
 		l.Ticks = append(l.Ticks, tick{round(t / all * 100), unit(t), "middle"})
 	}
 	l.Ticks = append(l.Ticks, tick{100, span(all), "end"})
@@ -112,7 +111,7 @@ type chart struct {
 
 type chartColumn struct {
 	X, Width   float64
-	Left, Room float64 // where it can be clicked
+	Left, Room float64 // the clickable area
 	Middle     float64
 	Label      string // below it
 	Minor      bool   // omit the label on a small screen
@@ -152,7 +151,7 @@ const (
 	chartLeft   = 84
 
 	widestColumn = 60
-	labelledWide = 6 // columns that have labels on a small screen, too
+	labelledWide = 6 // number of labelled columns on a small screen
 )
 
 // newChart draws columns. format formats a value.
@@ -168,7 +167,7 @@ func newChart(title string, legend []legendEntry, data []datum, format func(floa
 	top := nice(highest)
 	c.top = top
 	for i := 0; i <= 4; i++ {
-		// Small numbers of things have no halves.
+		// Small counts of things have no fractions.
 		if text := format(top * float64(i) / 4); len(c.Lines) == 0 || c.Lines[len(c.Lines)-1].Text != text {
 			c.Lines = append(c.Lines, chartLine{round(chartHeight - chartHeight*float64(i)/4), text, false})
 		}

@@ -22,30 +22,30 @@ const taskSessions = 20
 
 // A taskView is a task's page.
 type taskView struct {
-	Strangers  []store.ForgeReply // comments on its issue by people without the right, newest first
+	Strangers  []store.ForgeReply // comments on its issue by people who may decide nothing, newest first
 	Task       ralph.Task
 	DependsOn  []ralph.Task
 	Session    *ralph.Session // in progress
-	Clock      float64        // seconds since that began
-	Heard      heard          // comments on it
-	Doing      shownEntry     // its last
+	Clock      float64        // seconds since the start of that session
+	Heard      heard          // comments that it has received
+	Doing      shownEntry     // its last activity
 	Sessions   []ralph.Session
 	Receipt    report.Receipt
-	Change     *shownChange // its newest; nil for none
+	Change     *shownChange // its newest change; nil for none
 	RetryUSD   float64      // likely cost of one more session
 	Cards      []card
 	Pager      pager
 	Filter     filter
 	Amendments []amendment
 	Kinds      []ralph.CommentKind
-	Parts      string       // the form for splitting it; "" where it cannot be split
-	UndoTo     ralph.Status // cancelled: its work can be taken back; completed: brought back; "" for neither
+	Parts      string       // the form for splitting it; "" if it cannot be split
+	UndoTo     ralph.Status // cancelled: its work can be undone; completed: restored; "" for neither
 }
 
 // A diffstat is the size of changes to files, in lines.
 type diffstat struct{ Files, Added, Removed int }
 
-// Sum is the size of the changes to all of its files.
+// Sum returns the size of the changes to all files.
 func (v shownChange) Sum() (d diffstat) {
 	for _, f := range v.Files {
 		d.Files, d.Added, d.Removed = d.Files+1, d.Added+f.Added, d.Removed+f.Removed
@@ -125,7 +125,7 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	}, nil
 }
 
-// strangersShown is the most comments by strangers on a page.
+// strangersShown is the maximum number of strangers' comments on a page.
 const strangersShown = 50
 
 // addTimeline adds the requested page of the timeline.
@@ -161,7 +161,7 @@ func (v *taskView) addTimeline(tx *store.Tx, r *http.Request) (err error) {
 	}
 	more := len(list) > timelineCards
 	if more {
-		list = list[1:] // the oldest: it only shows that there are more
+		list = list[1:] // the oldest only shows that there are more
 	}
 	v.Pager = newPager(r, more)
 	v.Cards, err = cards(tx, v.Task, list)
@@ -176,10 +176,10 @@ type card struct {
 	Fields  []field
 	Options []option
 	Replies []card
-	Can     string // a person's next action: "answer", "decide", "resolve", "suggestion", or ""
+	Can     string // a person's possible action: "answer", "decide", "resolve", "suggestion", or ""
 	Sort    string // sort of a suggestion
 	Parts   string // the form for splitting the task as suggested; "" for other suggestions
-	Review  string // the approval that is needed; "" for none
+	Review  string // the needed approval; "" for none
 	Claim   bool   // it is an agent's claim about its own work, as opposed to ralph's findings
 	Judged  *judgement
 }
@@ -217,8 +217,8 @@ func cards(tx *store.Tx, t ralph.Task, comments []ralph.Comment) (list []card, e
 	return list, judge(tx, list)
 }
 
-// judge adds the findings about each done. The verdict of a session is about its last done: the others were refused,
-// and their agent was told.
+// judge adds the findings about each done. The verdict of a session is about its last done. The others were refused in
+// the session.
 func judge(tx *store.Tx, list []card) error {
 	sessions, last, refused := map[string]ralph.Session{}, map[string]int64{}, map[string][]ralph.Event{}
 	for i, k := range list {
@@ -252,7 +252,7 @@ func judge(tx *store.Tx, list []card) error {
 	return nil
 }
 
-// refusalOf is the reason of the first refusal since a done, before further words; "" if it is not known.
+// refusalOf returns the reason of the first refusal after a done, before any further signal; "" if unknown.
 func refusalOf(said ralph.Time, refused []ralph.Event) string {
 	for _, e := range refused {
 		var r ralph.DoneRefused
@@ -297,7 +297,7 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 	}
 	p, err := signals.Parse(c.Verb, c.Payload)
 	if err != nil {
-		// Another version of ralph wrote it; its body is enough.
+		// Another version of ralph wrote the signal: show only its body.
 		k.Fields = []field{{"", c.Body}}
 		return k, nil
 	}
@@ -318,7 +318,7 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 		k.Can = "resolve"
 	}
 	if k.Can == "" {
-		k.Look.Class = "" // it is over, or waits for nobody
+		k.Look.Class = "" // it has ended, or waits for nobody
 	}
 	return k, nil
 }
@@ -382,8 +382,7 @@ func (k *card) say(p signals.Payload) {
 	}
 }
 
-// options returns the offered answers, with the preferred one marked; that one may be missing in
-// the list.
+// options returns the offered answers, with the preferred one marked, which the list may lack.
 func options(list []string, preferred string) (out []option) {
 	found := preferred == ""
 	for _, o := range list {
@@ -396,10 +395,10 @@ func options(list []string, preferred string) (out []option) {
 	return out
 }
 
-// SpentUSD is the approximate spending of the session in progress so far.
+// SpentUSD returns the approximate spending of the session in progress so far.
 func (v taskView) SpentUSD() float64 { return v.Heard.used.CostUSD }
 
-// Open reports whether the files are few enough for their lines to be read at once.
+// Open reports whether the difference is short enough to show at once.
 func (v taskView) Open() bool {
 	lines := 0
 	for _, f := range v.Change.Files {
@@ -408,7 +407,7 @@ func (v taskView) Open() bool {
 	return lines <= openLines
 }
 
-// openLines is the most lines of a task's difference that are shown without a click.
+// openLines is the maximum number of lines of a difference that is shown without a click.
 const openLines = 120
 
 // An amendment with its changes.

@@ -66,11 +66,11 @@ func ago(t, now ralph.Time) string {
 	return fmt.Sprintf("%s%d d", in, int(d.Hours()/24))
 }
 
-// behind are the lists behind the figures of a headline.
+// behind has the lists behind the figures of a headline.
 var behind = map[report.Group]struct {
 	page string
 	q    url.Values
-	all  bool // the list is of all times
+	all  bool // the list covers all times
 }{
 	report.Runs:     {page: "/runs"},
 	report.Tasks:    {page: "/tasks"},
@@ -80,8 +80,8 @@ var behind = map[report.Group]struct {
 	report.Costs:    {page: "/sessions", q: url.Values{"sort": {"cost"}}},
 }
 
-// counted is a headline whose figures link to the lists behind them. of are the conditions of the counted sessions;
-// without them it has no links.
+// counted returns a headline whose figures link to their lists. of has the conditions of the counted sessions; without
+// them there are no links.
 func counted(headline []report.Part, of url.Values) template.HTML {
 	var b strings.Builder
 	for _, p := range headline {
@@ -106,7 +106,7 @@ func counted(headline []report.Part, of url.Values) template.HTML {
 	return template.HTML(b.String()) // escaped above
 }
 
-// figure is the address of the list behind a figure; of are the conditions of the sessions that it counts.
+// figure returns the address of the list behind a figure; of has the conditions of the counted sessions.
 func figure(g report.Group, of url.Values) string {
 	to := behind[g]
 	q := url.Values{}
@@ -137,10 +137,10 @@ func proofs(f report.Figures) string {
 	return strings.Join(parts, " · ")
 }
 
-// coded is a line with its text between backticks as code.
+// coded returns a line as HTML, with text in backticks as code.
 func coded(line string) template.HTML {
 	parts := strings.Split(line, "`")
-	if len(parts)%2 == 0 { // one is left over
+	if len(parts)%2 == 0 { // an unmatched backtick
 		return template.HTML(template.HTMLEscapeString(line)) //nolint:gosec // escaped
 	}
 	var b strings.Builder
@@ -154,7 +154,7 @@ func coded(line string) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // escaped
 }
 
-// conditionsOf are the conditions of a filter as parameters of lists.
+// conditionsOf returns the conditions of a filter as parameters of lists.
 func conditionsOf(f store.SessionFilter) url.Values {
 	q := url.Values{}
 	if !f.Active.IsZero() {
@@ -175,7 +175,7 @@ func newAsked(stored string) asked {
 	return asked{tool, input}
 }
 
-// brief leaves out of a line of the summary where work is kept that is not merged.
+// brief removes from a line of the summary the refs of unmerged work.
 func brief(line string) string {
 	said, _, _ := strings.Cut(line, ", and kept as ")
 	return said

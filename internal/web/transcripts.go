@@ -13,8 +13,8 @@ import (
 	"ralph/loop/agent"
 )
 
-// transcripts reads transcripts in parts. It remembers where parts begin, so that reading from a
-// long transcript is as fast as from a short one.
+// transcripts reads transcripts in parts. It remembers the positions of parts, so that reading from a long transcript
+// is as fast as from a short one.
 type transcripts struct {
 	open   func(session string, file SessionFile) (io.ReadCloser, error)
 	reader func() agent.Reader
@@ -54,7 +54,7 @@ func (t *transcripts) used(session string) (agent.Event, error) {
 type heard struct {
 	used agent.Event
 	last transcript.Entry // last entry with words or an action
-	at   time.Time        // when its agent last said or did something; zero if that is unknown
+	at   time.Time        // when its agent last said or did something; zero if unknown
 }
 
 // heard returns the state of a session in progress.
@@ -78,7 +78,7 @@ type journal struct {
 	read    int64 // bytes
 	entries int
 	last    transcript.Entry
-	written time.Time // when the file was last written; zero if that is unknown
+	written time.Time // when the file was last written; zero if unknown
 	ended   bool      // its last line is complete, or was accepted incomplete
 	marks   []mark    // starting points, between lines
 	edits   map[string][]transcript.Entry
@@ -92,7 +92,7 @@ type mark struct {
 	reader  transcript.Reader
 }
 
-// Distances of marks, and the number of edits kept for changed files.
+// Distances of marks, and the maximum number of kept edits for changed files.
 const (
 	markEntries = 200
 	markBytes   = 4 << 20
@@ -187,7 +187,7 @@ func (j *journal) take(list []transcript.Entry) {
 	}
 }
 
-// part returns at most n entries that have been read, starting with one.
+// part returns at most n read entries, starting with entry from.
 func (j *journal) part(from, n int) (list []transcript.Entry, err error) {
 	j.mu.Lock()
 	m := j.marks[0]
