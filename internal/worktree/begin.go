@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Lacks names the missing requirement for working in clones of a folder: "a git repository", "a first commit",
-// or "" for none.
+// Lacks names what a folder lacks for working in clones: "a git repository", "a first commit", or "" for nothing.
 func Lacks(ctx context.Context, dir string) (string, error) {
 	_, _, err := Find(ctx, dir)
 	if errors.Is(err, ErrNoRepo) {
@@ -28,7 +27,7 @@ func Lacks(ctx context.Context, dir string) (string, error) {
 	return "", err
 }
 
-// Begin makes a folder a git repository if it is in none, and commits its files in the person's name. The lines of
+// Begin makes a git repository of a folder that is in none, and commits its files in the person's name. The lines of
 // ignore exclude files; a folder without a .gitignore gets one with them. It returns the commit. Hooks do not run.
 func Begin(ctx context.Context, dir string, ignore []string) (commit string, err error) {
 	who := slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -51,7 +50,7 @@ func Begin(ctx context.Context, dir string, ignore []string) (commit string, err
 	if err != nil {
 		return "", err
 	}
-	dir = top // files above a package are committed, too
+	dir = top // files above a package are committed too
 	path := filepath.Join(top, ".gitignore")
 	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
 		_, err = f.WriteString(strings.Join(ignore, "\n") + "\n")
@@ -96,7 +95,7 @@ func Signs(ctx context.Context, dir string) bool {
 	return err == nil && strings.TrimSpace(string(out)) == "true"
 }
 
-// HooksPath returns the folder that core.hooksPath names, as an absolute path; "" if it names none.
+// HooksPath returns the folder in core.hooksPath as an absolute path; "" if the key is not set.
 func HooksPath(ctx context.Context, dir string) string {
 	out, err := runExactly(ctx, gitLimit, dir, inherited.of(os.Environ()), "",
 		[]string{"config", "--type=path", "--get", "core.hooksPath"})

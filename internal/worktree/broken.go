@@ -11,12 +11,12 @@ import (
 // broken matches git's messages about missing and unreadable objects, as opposed to other failures.
 var broken = regexp.MustCompile(`\b(missing|corrupt|broken link|unable to read|bad (\w+ )?object|garbage at end)\b`)
 
-// examined is the number of newest commits that are examined. Sessions need the tree of the newest one
-// and the history back to the start of unmerged work; the complete history costs more with each merge.
+// examined is the number of newest commits to examine. Sessions need the tree of the newest one and the history back to
+// the start of unmerged work. The cost of the complete history grows with each merge.
 const examined = "200"
 
-// Broken names the first missing object of the newest 200 commits of HEAD, with their trees and files; "" if they are
-// whole, or if the limit ended the look. Objects that a partial clone has not fetched are not missing.
+// Broken names the first missing object of the newest 200 commits of HEAD, with their trees and files; "" if nothing is
+// missing, or at the time limit. Objects that a partial clone has not fetched do not count.
 func (t *Tree) Broken(ctx context.Context, limit time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

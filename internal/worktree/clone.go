@@ -66,7 +66,7 @@ func (t *Tree) Clone(ctx context.Context, folder string) (*Clone, error) {
 	return c, nil
 }
 
-// atFile holds the commit that the own index was read from; it is missing while that is unknown.
+// atFile returns the file with the commit of ralph's own index. The file is missing while that commit is unknown.
 func (c *Clone) atFile() string { return filepath.Join(c.git, "at") }
 
 // Top returns the top of the work tree.
@@ -91,7 +91,7 @@ func (c *Clone) Whole(ctx context.Context) (Snapshot, error) {
 // gitFor is the oldest git version that supports clones: the first whose merge-tree writes trees.
 var gitFor = [2]int{2, 38}
 
-// Uncloned explains why the repository cannot be cloned; "" if it can.
+// Uncloned returns the reason why the repository cannot be cloned; "" if it can.
 func (t *Tree) Uncloned(ctx context.Context) string {
 	var version [2]int
 	out, err := t.asked.answer("version", func() ([]byte, error) { return t.run(ctx, nil, "version") })
@@ -114,8 +114,8 @@ func (t *Tree) Uncloned(ctx context.Context) string {
 	return t.filteredBy(ctx, names)
 }
 
-// filteredBy returns the given filter that applies to files of the repository, so that only the
-// user's own git can write them; "" if none does.
+// filteredBy returns the first of the filters that applies to files of the repository, which only the user's own git
+// can write; "" for none.
 func (t *Tree) filteredBy(ctx context.Context, filters map[string]bool) string {
 	if len(filters) == 0 {
 		return ""
@@ -134,9 +134,9 @@ func (t *Tree) filteredBy(ctx context.Context, filters map[string]bool) string {
 	return ""
 }
 
-// Fresh checks out a commit over any contents of the work tree, and recreates .git. It removes untracked files, and
-// with all also ignored ones. An error may mean that git cannot remove something. hidden lists further patterns for
-// git to ignore; user is the committer's name and address.
+// Fresh checks out a commit over any contents of the work tree, and recreates .git. It removes untracked files; if all
+// is true, ignored ones too. An error may mean that git cannot remove something. hidden lists further patterns for git
+// to ignore; user is the committer's name and address.
 func (c *Clone) Fresh(ctx context.Context, commit string, hidden []string, user [2]string, all bool) error {
 	found, err := walk(ctx, c.dir)
 	if err == nil && found.endless() != "" {
@@ -149,7 +149,7 @@ func (c *Clone) Fresh(ctx context.Context, commit string, hidden []string, user 
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	// A power cut may have left half an index.
+	// A power cut may have left an incomplete index.
 	if rerr := os.Remove(c.index()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 		return errors.Join(err, rerr)
 	}
@@ -172,7 +172,7 @@ func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user 
 		return err
 	}
 	if err := os.Remove(filepath.Join(c.git, "index.lock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // its holder was killed: nobody else uses the folder
+		return err // the holder was killed: nobody else uses the folder
 	}
 	if _, err := c.run(ctx, overrides, "-C", c.dir, "read-tree", "--reset", "-u", commit); err != nil {
 		return err
@@ -218,9 +218,8 @@ func (c *Clone) Tracked(ctx context.Context) (map[string]bool, error) {
 	return names, err
 }
 
-// fillModules checks out the submodules anew: their repositories went with the .git folder, and an earlier
-// session's files must not stay. The clone has no remote, so it configures absolute addresses for
-// submodules with relative ones.
+// fillModules checks out the submodules again: their repositories were in the removed .git folder, and an earlier
+// session's files must not stay. The clone has no remote, so submodules with relative addresses get absolute ones.
 func (c *Clone) fillModules(ctx context.Context, commit string, env []string) error {
 	if !c.HasModules() {
 		return nil
@@ -251,8 +250,8 @@ func (c *Clone) fillModules(ctx context.Context, commit string, env []string) er
 	return errors.Join(err, root.Close())
 }
 
-// moduleAddress returns the configuration of a submodule with an address relative to the
-// repository's; "" for others.
+// moduleAddress returns the configuration of a submodule if its address is relative to that of the repository;
+// otherwise "".
 func (c *Clone) moduleAddress(ctx context.Context, commit, path string) (string, error) {
 	section, said, err := c.lender.moduleSaid(ctx, commit, path)
 	if err != nil || !relativeURL(said) || strings.Contains(section, "\n") {
@@ -284,7 +283,7 @@ func (c *Clone) Lay(ctx context.Context, tree string) error {
 	}
 	kept, err := os.ReadFile(c.index())
 	if err == nil {
-		// Also for paths outside a sparse work tree: the index does not show its differences there.
+		// This includes paths outside of a sparse work tree, whose differences the index does not show.
 		_, err = c.run(ctx, overrides, "-C", c.dir, "-c", "core.sparseCheckout=false", "read-tree", "--reset", "-u", tree)
 	}
 	if err == nil {
@@ -296,8 +295,7 @@ func (c *Clone) Lay(ctx context.Context, tree string) error {
 // index returns the path of ralph's own index.
 func (c *Clone) index() string { return filepath.Join(c.git, "index") }
 
-// replace replaces a file in one step: another process may be reading it, and this one may be
-// killed.
+// replace replaces a file in one step, because another process may be reading it, and this one may be killed.
 func replace(path string, text []byte) error {
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
@@ -308,8 +306,8 @@ func replace(path string, text []byte) error {
 // maxHead bounds the size of a HEAD file, in bytes.
 const maxHead = 4096
 
-// copyHead copies the session's HEAD into ralph's own git directory: git does not accept a link
-// there. It returns the content; "" if there is no session's.
+// copyHead copies the session's HEAD into ralph's own git directory, where git does not accept a link. It returns the
+// content; "" if the session has none.
 func (t *Tree) copyHead() (at string, err error) {
 	if t.theirs == "" {
 		return "", nil
@@ -327,8 +325,7 @@ func (t *Tree) copyHead() (at string, err error) {
 	return at, replace(own, text)
 }
 
-// readSmall reads a regular file that somebody else wrote, up to that number of bytes. It never
-// blocks.
+// readSmall reads up to most bytes of a regular file that ralph did not write. It never blocks.
 func readSmall(path string, most int64) (text []byte, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -363,7 +360,7 @@ func (c *Clone) renew(ctx context.Context, commit string, hidden []string, user 
 	return c.Tree.renew(ctx, commit, ignored, user)
 }
 
-// Scratch is the folder for snapshots of the clone, from which candidates are fetched.
+// Scratch returns the folder for snapshots of the clone, from which candidates are fetched.
 func (c *Clone) Scratch() string { return filepath.Join(c.git, "scratch") }
 
 // value quotes a text for a git configuration file.
@@ -371,7 +368,7 @@ func value(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// Head returns the commit that HEAD of the clone is at; "" if that cannot be read.
+// Head returns the commit of the clone's HEAD; "" if it cannot be read.
 func (c *Clone) Head(ctx context.Context) string {
 	head, _ := c.head(ctx)
 	return head
@@ -379,14 +376,14 @@ func (c *Clone) Head(ctx context.Context) string {
 
 // A Candidate is the work in a clone, as a commit.
 type Candidate struct {
-	Base string `json:"base"` // the commit that it is based on
+	Base string `json:"base"` // its base commit
 	Head string `json:"head"` // the commit
 	Tree string `json:"tree"`
 }
 
-// Candidate makes a commit from a tree that was written in the clone. If HEAD has that tree, it returns HEAD, else a
-// new commit on HEAD. If base is not an ancestor of HEAD, it makes one commit on base. During a merge, the merged
-// commit becomes a parent, too. user is the author.
+// Candidate makes a commit from a tree that was written in the clone. If HEAD has that tree, it returns HEAD, otherwise
+// a new commit on HEAD. If base is not an ancestor of HEAD, the new commit is on base. During a merge, the merged
+// commit becomes a second parent. user is the author.
 func (c *Clone) Candidate(
 	ctx context.Context, base, tree, message string, user [2]string,
 ) (made Candidate, err error) {
@@ -433,8 +430,8 @@ func (t *Tree) merging() string {
 	return ""
 }
 
-// Merge leaves the clone in the middle of a merge with a commit. It writes the files of the result's tree that differ
-// from was, the clone's present tree. It follows no links that a session has made.
+// Merge leaves the clone in the middle of a merge with a commit. It writes the files in which the result's tree differs
+// from was, the clone's present tree. It follows no links of the session.
 func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error) {
 	out, err := c.lender.run(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", was, tree)
 	if err != nil {
@@ -454,7 +451,7 @@ func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	var written []string // objects that the sparse work tree lacked
+	var written []string // objects that the sparse work tree lacks
 	fields := strings.Split(string(out), "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
 		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))

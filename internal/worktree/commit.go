@@ -12,7 +12,7 @@ var asRalph = [2]string{"ralph", "ralph@localhost"}
 // author is asRalph in git's environment.
 var author = signed(asRalph)
 
-// signed returns the environment in which git makes commits in somebody's name.
+// signed returns git's environment for commits in a user's name.
 func signed(user [2]string) (env []string) {
 	for _, who := range []string{"AUTHOR", "COMMITTER"} {
 		env = append(env, "GIT_"+who+"_NAME="+user[0], "GIT_"+who+"_EMAIL="+user[1])
@@ -31,7 +31,7 @@ func (t *Tree) rootPrefix() string {
 // Below converts a path relative to the root to one relative to the top.
 func (t *Tree) Below(path string) string { return t.rootPrefix() + path }
 
-// withFilter returns those of the given files that have a filter attribute.
+// withFilter returns the given files that have a filter attribute.
 func (t *Tree) withFilter(ctx context.Context, files []string) (list []string, err error) {
 	if len(files) == 0 {
 		return nil, nil
@@ -62,9 +62,9 @@ func (t *Tree) CommitTree(
 	return strings.TrimSpace(string(out)), err
 }
 
-// Record makes a commit of the whole work tree as it is, with untracked and without ignored files, on HEAD, and
-// points ref at it. It changes neither the work tree nor the index. If nothing is uncommitted, made.Head is HEAD. Its
-// temporary index is in the folder scratch, outside of the work tree, which the caller removes.
+// Record commits the whole work tree on HEAD, with untracked and without ignored files, and points ref at the commit.
+// It changes neither the work tree nor the index. Without uncommitted changes, made.Head is HEAD. Its temporary index
+// is in the folder scratch, outside of the work tree, which the caller removes.
 func (t *Tree) Record(ctx context.Context, scratch, ref, message string) (made Candidate, err error) {
 	whole := &Tree{
 		Marker: t.Marker, root: t.Top(), git: t.git, common: t.common, longIDs: t.longIDs, asked: t.asked,
@@ -87,21 +87,21 @@ func (t *Tree) Record(ctx context.Context, scratch, ref, message string) (made C
 	return made, t.SetRef(ctx, ref, made.Head)
 }
 
-// Uncommitted lists the files of the project with uncommitted changes, without ignored ones, by path. A file that git
-// would only convert, by its attributes and settings, is none.
+// Uncommitted lists the files of the project with uncommitted changes, without ignored ones, by path. Files that git
+// would only convert, by its attributes and settings, do not count.
 func (t *Tree) Uncommitted(ctx context.Context) (files []string, err error) {
 	files, _, err = t.uncommitted(ctx)
 	return files, err
 }
 
-// Converted lists the files of the project that git calls modified although they have the bytes of the last commit, by
-// path: `git add --renormalize .` ends that.
+// Converted lists the files of the project that git calls modified although they equal the last commit, by path. `git
+// add --renormalize .` ends that.
 func (t *Tree) Converted(ctx context.Context) (files []string, err error) {
 	_, files, err = t.uncommitted(ctx)
 	return files, err
 }
 
-// uncommitted lists the files that git calls changed, and separately the files that git would only convert.
+// uncommitted lists the changed files and, separately, the files that git would only convert.
 func (t *Tree) uncommitted(ctx context.Context) (files, converted []string, err error) {
 	overrides, err := t.overrides(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *Tree) uncommitted(ctx context.Context) (files, converted []string, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	// Number of fields of an entry before its path, by its first one.
+	// The number of fields of an entry before its path, by the first field.
 	before := map[byte]int{'1': 8, 'u': 10, '?': 1}
 	for line := range strings.SplitSeq(string(out), "\x00") {
 		if line == "" || before[line[0]] == 0 {

@@ -36,15 +36,15 @@ func (c *crowd) over() bool { return c.paths > c.most || c.bytes/pathLength > c.
 // paths counts the files and folders of a commit. Over means that there are more than most.
 func (t *Tree) paths(ctx context.Context, commit string, most int) (n int, over bool, err error) {
 	c := &crowd{most: most}
-	err = t.stream(ctx, nil, c, "ls-tree", "--full-tree", "-rtz", "--name-only", commit) // git log would queue them all
+	err = t.stream(ctx, nil, c, "ls-tree", "--full-tree", "-rtz", "--name-only", commit) // git log would queue all
 	if c.over() && ctx.Err() == nil {
-		err = nil // git was ended by the closed pipe
+		err = nil // closing the pipe ended git
 	}
 	return c.paths, c.over(), err
 }
 
-// crowded explains that the commit in a clone, or one being merged there, has too many files and folders. It is ""
-// if the number is fine or git cannot count them: git reports the error later, when it reads them.
+// crowded returns a reason if the commit in a clone, or one that is merged there, has too many files and folders. It
+// returns "" if git cannot count them: git reports the error later, when it reads them.
 func (t *Tree) crowded(ctx context.Context) (why string, err error) {
 	var tips []string
 	head, _ := t.head(ctx)

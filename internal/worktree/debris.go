@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// A litter is a kind of file that tools leave behind and that belongs in no commit.
+// A litter is a kind of file that tools leave behind, and that should not be committed.
 type litter struct {
-	folder  string         // the name of a folder with nothing but such files, or "*" and its end; "" for none
-	beside  []string       // names of files, one of them required beside or in the folder, as folder; empty: none required
+	folder  string         // the name of a folder with only such files, or "*" and the end of its name; "" for none
+	beside  []string       // names of files, one of which must be beside or in the folder; empty for no condition
 	file    *regexp.Regexp // matches the names of such files; nil for none
-	remains bool           // no tool makes it again, so a person's own is never removed
+	remains bool           // no tool makes it again, so a person's own file is never removed
 }
 
-// litters are the kinds that are known.
+// litters are the known kinds.
 var litters = slices.Concat(
 	folders(nil, "__pycache__", "node_modules", "bower_components", "htmlcov", ".pytest_cache", ".mypy_cache",
 		".ruff_cache", ".hypothesis", ".tox", ".nox", ".ipynb_checkpoints", ".nyc_output", ".gradle", ".parcel-cache",
@@ -54,7 +54,7 @@ var litters = slices.Concat(
 	},
 )
 
-// folders returns the kinds of some names of folders.
+// folders returns the kinds for names of folders.
 func folders(beside []string, names ...string) (list []litter) {
 	for _, name := range names {
 		list = append(list, litter{folder: name, beside: beside})
@@ -67,8 +67,8 @@ func folders(beside []string, names ...string) (list []litter) {
 var exampleFolders = regexp.MustCompile(
 	`(?i)(^|/)(testdata|_*fixtures?_*|__snapshots__|tests?|specs?|examples?|samples?|docs?|data)/`)
 
-// in returns the part of a path that is debris of the kind: the file, or the folder with a slash at its end; "" for
-// none. all contains the paths of all files.
+// in returns the part of a path that is debris of the kind: the file, or the folder with a final slash; "" for none.
+// all has the paths of all files.
 func (l litter) in(name string, all map[string]bool) string {
 	if l.file != nil {
 		if l.file.MatchString(path.Base(name)) && !(l.remains && exampleFolders.MatchString(name)) {
@@ -90,13 +90,13 @@ func (l litter) in(name string, all map[string]bool) string {
 	}
 }
 
-// named reports whether a name is one, or ends with it behind a "*".
+// named reports whether a name equals want, or ends with the rest of want after a "*".
 func named(want, name string) bool {
 	end, open := strings.CutPrefix(want, "*")
 	return name == want || open && len(name) > len(end) && strings.HasSuffix(name, end)
 }
 
-// stands reports whether a required file is in one of the folders.
+// stands reports whether one of the folders has a required file.
 func (l litter) stands(all map[string]bool, folders ...string) bool {
 	for _, want := range l.beside {
 		for _, folder := range folders {
@@ -114,8 +114,8 @@ func (l litter) stands(all map[string]bool, folders ...string) bool {
 }
 
 // Debris returns the added files that tools left behind: bytecode, dependency folders, caches, coverage, core dumps,
-// backups of editors, logs. A kind that base contains does not count, because that project keeps such files. roots
-// is a shorter list: a folder with a slash at its end stands for all its files.
+// backups of editors, logs. If base has files of a kind, the project keeps such files, and the kind does not count.
+// roots is a shorter list: a folder with a final slash stands for all its files.
 func Debris(added, base []string) (files, roots []string) {
 	all := map[string]bool{}
 	for _, name := range slices.Concat(added, base) {
@@ -143,14 +143,14 @@ func Debris(added, base []string) (files, roots []string) {
 	})
 }
 
-// Remade reports whether a file is debris that its tool recreates, judged by its name.
+// Remade reports whether a file is debris that its tool recreates, judging by its name.
 func Remade(name string) bool {
 	return slices.ContainsFunc(litters, func(l litter) bool {
 		return !l.remains && len(l.beside) == 0 && l.in(name, nil) != ""
 	})
 }
 
-// WithoutDebris removes [Debris] that none of the bases has from a tree of the whole repository. It returns the new
+// WithoutDebris removes [Debris] from a tree of the whole repository, except for kinds in the bases. It returns the new
 // tree and the roots of the removed files. Files named in keep stay. State is a folder for the temporary index.
 func (t *Tree) WithoutDebris(
 	ctx context.Context, tree, state string, keep []string, bases ...string,
@@ -186,8 +186,8 @@ func (t *Tree) WithoutDebris(
 	return tree, roots, err
 }
 
-// removeDebris removes a person's untracked files that prevent their checkout from moving from head to a commit,
-// if tools recreate all of them. any reports that some were removed.
+// removeDebris removes a person's untracked files that prevent their checkout from moving from head to a commit, if
+// tools recreate all of them. any reports whether it removed some.
 func (t *Tree) removeDebris(ctx context.Context, head string, files []string) (any bool, err error) {
 	there, err := t.Names(ctx, head)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"ralph/internal/patch"
 )
 
-// Bounds of the differences that are kept of a session, in bytes.
+// Bounds of a session's stored differences, in bytes.
 const (
 	maxFileDiff = 256 << 10
 	maxDiffs    = 2 << 20
 )
 
 // Diffs returns the difference of files between two commits, line by line, and the commits between them. If the lines
-// of a file are left out, it gives the reason. Whole texts are masked, since a secret may have several lines. Git
-// compares large files and files that are no text. If go-git cannot read the repository, the lines are left out.
+// of a file are left out, it gives the reason. Texts are masked as a whole, since a secret may have several lines. Git
+// compares large and binary files. If go-git cannot read the repository, the lines are left out.
 func (t *Tree) Diffs(
 	ctx context.Context, from, to string, files []ralph.FileChange, commits []ralph.Commit,
 	mask func(string) (string, error),
@@ -63,7 +63,7 @@ func (t *Tree) Diffs(
 			switch {
 			case !ok:
 				one.Left = "it is in a repository of its own"
-			case t.SecretFile(f.Path), secret[d.was.Hash], secret[d.is.Hash]: // also a copy by another name
+			case t.SecretFile(f.Path), secret[d.was.Hash], secret[d.is.Hash]: // including a copy with another name
 				one.Left = "it looks like a file with secrets"
 			default:
 				if one.Diff, one.Left, err = o.diff(d, mask); err != nil {
@@ -95,7 +95,7 @@ func (t *Tree) Diffs(
 // noText means that go-git does not compare a file.
 const noText = "it is no text, or larger than 1 MiB"
 
-// opaque is git's comparison of a file that is no text or large: its lines, after its headers.
+// opaque returns git's comparison of a binary or large file: its lines without headers.
 func (t *Tree) opaque(
 	ctx context.Context, was, is, path string, mask func(string) (string, error),
 ) (lines, left string, err error) {
@@ -135,7 +135,7 @@ func (o *objects) diff(d delta, mask func(string) (string, error)) (lines, left 
 		return "", "only a secret differs", nil
 	}
 	unified := string(diff.Diff("", []byte(sides[0]), "", []byte(sides[1])))
-	// The library begins with three lines that name the files again.
+	// The library's output begins with three lines that name the files again.
 	if _, hunks, ok := strings.Cut(unified, "\n@@"); ok {
 		return "@@" + hunks, "", nil
 	}

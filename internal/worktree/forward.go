@@ -36,7 +36,7 @@ func (t *Tree) Move(ctx context.Context, ref, from, to, why string) (moved bool,
 	return now == to, nil
 }
 
-// updateRef runs git update-ref on a ref, and once more if that was killed, or met a stale lock of ralph's.
+// updateRef runs git update-ref on a ref, and once more if git was killed, or met a stale lock of ralph's.
 func (t *Tree) updateRef(ctx context.Context, env []string, ref string, args ...string) error {
 	args = append([]string{"update-ref"}, args...)
 	_, err := t.run(ctx, env, args...)
@@ -45,7 +45,7 @@ func (t *Tree) updateRef(ctx context.Context, env []string, ref string, args ...
 	}
 	killed := Killed(err)
 	removed, uerr := t.unlockRef(ref, killed)
-	if uerr == nil && (killed || removed) { // it may have been updated nevertheless: the second time changes nothing
+	if uerr == nil && (killed || removed) { // the ref may be updated already: then the second time changes nothing
 		_, err = t.run(ctx, env, args...)
 	}
 	return errors.Join(err, uerr)
@@ -135,8 +135,8 @@ func (t *Tree) In(ctx context.Context, dir string) (*Tree, error) {
 	return in, err
 }
 
-// Filtered names the first file of a commit that only a filter can write, as [FastForward] does; ""
-// for none.
+// Filtered names the first file of a commit that only a filter can write, so that [FastForward] refuses it; "" for
+// none.
 func (t *Tree) Filtered(ctx context.Context, commit string, files []string) (refused string, err error) {
 	filtered, err := t.smudged(ctx, commit, files)
 	if err != nil || len(filtered) == 0 {
@@ -209,7 +209,7 @@ func (t *Tree) lockOn(branch string) (why string, err error) {
 	return "it is locked by " + lock + " (remove that file, unless a git is at work)", nil
 }
 
-// unlockKilled removes the locks that a git of ours left when it was killed: there were none before it.
+// unlockKilled removes the locks that a killed git of ralph's left: there were none before it.
 func (t *Tree) unlockKilled(branch string) error {
 	var errs []error
 	for _, path := range []string{
@@ -245,7 +245,7 @@ func (t *Tree) finish(
 	}
 	for _, name := range []string{"SQUASH_MSG", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
 		if exists(filepath.Join(t.git, name)) {
-			return nil, false, nil // the index is people's
+			return nil, false, nil // people own the index
 		}
 	}
 	if !clean && branch != "" {
@@ -270,7 +270,7 @@ func (t *Tree) finish(
 	return t.written(ctx, overrides, head, commit, files)
 }
 
-// written adds to the index the files that already equal a commit's, if all others equal head's.
+// written adds the files that equal a commit's to the index, if all others equal head's.
 func (t *Tree) written(
 	ctx context.Context, overrides []string, head, commit string, files []string,
 ) (own []string, all bool, err error) {
@@ -331,8 +331,8 @@ func (t *Tree) inCommit(ctx context.Context, commit string, files []string) (map
 	return list, err
 }
 
-// onDisk is [Tree.inCommit] for the present files. Links and submodules have no object, so they equal none
-// in a commit.
+// onDisk is [Tree.inCommit] for the present files. Links and submodules have no object, so they never equal those of a
+// commit.
 func (t *Tree) onDisk(ctx context.Context, overrides []string, files []string) (map[string]string, error) {
 	list, regular := map[string]string{}, []string{}
 	for _, name := range files {
@@ -367,13 +367,13 @@ func (t *Tree) onDisk(ctx context.Context, overrides []string, files []string) (
 	return list, err
 }
 
-// smudged returns the files that a filter would write when a commit is checked out.
+// smudged returns the files of a commit that a filter would write at a checkout.
 func (t *Tree) smudged(ctx context.Context, commit string, files []string) (list []string, err error) {
 	if list, err = t.withFilter(ctx, files); err != nil {
 		return nil, err
 	}
 	lfs := len(t.lfs(ctx)) > 0
-	for _, file := range files { // attributes that come with the commit
+	for _, file := range files { // files whose attributes come with the commit
 		if filepath.Base(file) != ".gitattributes" {
 			continue
 		}
@@ -394,8 +394,8 @@ func (t *Tree) smudged(ctx context.Context, commit string, files []string) (list
 // filterAttribute matches a filter in a text of attributes.
 var filterAttribute = regexp.MustCompile(`\bfilter=(\S+)`)
 
-// refusals are git's reasons for not moving a checkout, and their wording for people. The file names are between
-// begins and ends.
+// refusals are git's reasons for not moving a checkout, with words for people. The file names are between begins and
+// ends.
 var refusals = []struct {
 	begins string
 	why    func(files []string) string
@@ -405,7 +405,7 @@ var refusals = []struct {
 	{"untracked working tree files would be removed by merge:", Untracked},
 }
 
-// Edits reports that people's edits of files prevent moving a checkout, and names their first step.
+// Edits reports that people's edits of files prevent moving a checkout, and names the first step.
 func Edits(files []string) string {
 	return fmt.Sprintf("you have edits in %s (commit them first)", text.Names(files, 0))
 }

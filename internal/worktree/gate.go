@@ -93,7 +93,7 @@ func (t *Tree) Pairs(ctx context.Context, from, to string) ([]Pair, error) {
 	})
 }
 
-// Content returns a file in a commit, by its path relative to the top; nil if there is none, or it is large.
+// Content returns a file in a commit, by its path relative to the top; nil if it is missing or large.
 func (t *Tree) Content(ctx context.Context, commit, name string) []byte {
 	content, err := ask(t, func(o *objects) ([]byte, error) {
 		c, err := object.GetCommit(o, plumbing.NewHash(commit))
@@ -102,7 +102,7 @@ func (t *Tree) Content(ctx context.Context, commit, name string) []byte {
 		}
 		f, err := c.File(filepath.ToSlash(filepath.Clean(name)))
 		if err != nil {
-			return nil, nil //nolint:nilerr // there is no such file
+			return nil, nil //nolint:nilerr // the file does not exist
 		}
 		r, err := f.Reader()
 		if err != nil {
@@ -117,8 +117,8 @@ func (t *Tree) Content(ctx context.Context, commit, name string) []byte {
 	return content
 }
 
-// An Exchange is a file of a tree that gets its content from another commit, or a given content where that commit has
-// the file. Its path is relative to the top.
+// An Exchange gives a file of a tree the content from another commit, or the given content if the commit has the file.
+// Its path is relative to the top.
 type Exchange struct {
 	Path    string
 	Content []byte
@@ -202,8 +202,7 @@ func (t *Tree) describes(ctx context.Context, commit string) (parents []string, 
 	return strings.Fields(list), strings.TrimSpace(message) + "\n", nil
 }
 
-// signLimit is the time limit of a signature: a program that asks for an invisible passphrase never
-// ends.
+// signLimit is the time limit of a signature: a program that asks invisibly for a passphrase never ends.
 const signLimit = 30 * time.Second
 
 // Signed makes a copy of a commit with the person's signature and onto as its first parent. The person's git signs

@@ -25,7 +25,7 @@ const gitLimit = 10 * time.Minute
 // errSlow means that a git command was killed at its time limit.
 var errSlow = errors.New("was killed")
 
-// quiet are the options of every git command: the configuration must not start programs, reach the network or wait for
+// quiet has the options of every git command: the configuration must not start programs, reach the network or wait for
 // input. [Tree.overrides] adds options that depend on the configuration.
 var quiet = []string{
 	"--no-optional-locks", "--no-pager",
@@ -44,8 +44,8 @@ var quiet = []string{
 	"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false",
 }
 
-// quietEnv does the same in the environment. No transport is allowed, even if the configuration allows it: a partial
-// clone would fetch.
+// quietEnv does the same by the environment. It allows no transport, whatever the configuration says: a partial clone
+// would fetch.
 var quietEnv = []string{
 	"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0",
 	"GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:",
@@ -73,7 +73,7 @@ func (t *Tree) runInput(ctx context.Context, env []string, input string, args ..
 	return runWithin(ctx, gitLimit, t.root, append(t.here(), env...), input, args...)
 }
 
-// here is the environment with the location of the repository and its work tree for git.
+// here returns the environment that tells git where the repository and its work tree are.
 func (t *Tree) here() []string { return []string{"GIT_DIR=" + t.git, "GIT_WORK_TREE=" + t.Top()} }
 
 // stream is run with input and output that may be large; in may be nil.
@@ -102,7 +102,7 @@ type passed struct {
 	env   []string
 }
 
-// of returns that part of outer. Agents can read the environment of git: it has no secrets.
+// of returns the passed part of outer, without secrets: agents can read git's environment.
 func (p *passed) of(outer []string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,14 +131,14 @@ func runExactly(
 	if Killed(err) && ctx.Err() == nil && reads[subcommand(args)] {
 		err = once()
 	}
-	if err != nil && (ctx.Err() != nil || errors.Is(err, errSlow)) { // git's output before it was killed is no answer
+	if err != nil && (ctx.Err() != nil || errors.Is(err, errSlow)) { // the output of a killed git is no answer
 		return nil, err
 	}
 	return out.Bytes(), err
 }
 
-// reads are the git commands that are tried once more when somebody else has killed them, the kernel for
-// want of memory or a person by mistake: they change nothing, or only add objects.
+// reads are the git commands that are repeated if another process killed them, such as the kernel without memory: they
+// change nothing, or only add objects.
 var reads = map[string]bool{
 	"cat-file": true, "check-attr": true, "check-ignore": true, "commit-tree": true, "diff-index": true,
 	"diff-tree": true, "for-each-ref": true, "hash-object": true, "log": true, "ls-files": true, "ls-tree": true,
@@ -153,8 +153,8 @@ func Killed(err error) bool {
 }
 
 // stream runs git with exactly these arguments, input and output; in may be nil. All git commands start here; except
-// for commands to a remote, they come through [runWithin] or [Tree.stream]. When ctx ends or time is up, git and all
-// its processes are killed.
+// for commands to a remote, they come through [runWithin] or [Tree.stream]. When ctx or the time ends, git and all its
+// processes are killed.
 func stream(
 	ctx context.Context, limit time.Duration, dir string, env []string, in io.Reader, out io.Writer, args []string,
 ) error {
@@ -164,8 +164,8 @@ func stream(
 	cmd := exec.CommandContext(within, "git", args...)
 	cmd.Dir, cmd.Env = dir, env
 	asGroup(cmd)
-	// A process that left the group may keep the output open forever; on a loaded machine, reading
-	// it takes a while.
+	// A process that left the group may keep the output open forever. On a loaded machine, reading the output takes a
+	// while.
 	cmd.WaitDelay = 30 * time.Second
 	var errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &errs
@@ -181,7 +181,7 @@ func stream(
 	said := strings.Join(strings.Fields(errs.String()), " ")
 	for _, v := range env {
 		if file, ok := strings.CutPrefix(v, "GIT_INDEX_FILE="); ok {
-			said = strings.ReplaceAll(said, file, "the index") // a copy whose name means nothing to the reader
+			said = strings.ReplaceAll(said, file, "the index") // the name of a temporary copy would not help the reader
 		}
 	}
 	if said != "" {
@@ -221,13 +221,14 @@ func (t *Tree) overrides(ctx context.Context) ([]string, error) {
 	return asEnv(append(disabled(keys), t.lfs(ctx)...)), err
 }
 
-// lfsFilter is the filter that Git LFS configures. No other filter is safe from running a session's files.
+// lfsFilter is the filter of Git LFS. Any other filter could run a session's files.
 var lfsFilter = map[string]string{
 	"filter.lfs.clean": "git-lfs clean -- %f", "filter.lfs.smudge": "git-lfs smudge -- %f",
 	"filter.lfs.process": "git-lfs filter-process", "filter.lfs.required": "true",
 }
 
-// lfs returns the settings of Git LFS if the person's git runs it: its files are theirs, and nothing is fetched.
+// lfs returns the settings of Git LFS if the person's git has it. The files come from the person's copies, without the
+// network.
 func (t *Tree) lfs(ctx context.Context) (list []setting) {
 	of := t
 	if t.lender != nil {
@@ -266,7 +267,7 @@ func (t *Tree) configured(ctx context.Context, pattern *regexp.Regexp) (list []s
 	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		key, value, ok := strings.Cut(entry, "\n")
 		if !ok {
-			value = "true" // git's reading of a key without a value
+			value = "true" // git reads a key without a value as true
 		}
 		if pattern.MatchString(key) {
 			list = append(list, setting{key, value})
@@ -296,8 +297,8 @@ func disabled(keys []string) (list []setting) {
 	return list
 }
 
-// asEnv returns settings as the environment has them. They are not options: -c cannot express a key with an equals
-// sign. The last of several values counts.
+// asEnv returns settings as environment variables. Options do not work: -c cannot express a key with an equals sign.
+// The last of several values counts.
 func asEnv(list []setting) (env []string) {
 	for i, s := range list {
 		env = append(env,

@@ -56,8 +56,8 @@ func (t *Tree) Fetch(ctx context.Context, from *Clone, base, commit, ref string)
 	return t.SetRef(ctx, ref, commit)
 }
 
-// FirstCommits returns the commits without a parent that HEAD goes back to. There are none before the first commit, and
-// none that can be told in a shallow clone.
+// FirstCommits returns the first commits of HEAD's history. There are none before the first commit, and none can be
+// told in a shallow clone.
 func (t *Tree) FirstCommits(ctx context.Context) ([]string, error) {
 	head, err := t.Ref(ctx, "HEAD")
 	if err != nil || head == "" {
@@ -71,7 +71,7 @@ func (t *Tree) FirstCommits(ctx context.Context) ([]string, error) {
 	return strings.Fields(string(out)), err
 }
 
-// Ref returns the commit that a ref points to, or the first parent of a commit written as ID^1; "" if there is none.
+// Ref returns the commit of a ref, or the first parent of a commit written as ID^1; "" if there is none.
 func (t *Tree) Ref(ctx context.Context, name string) (string, error) {
 	return t.resolve(ctx, name+"^{commit}")
 }
@@ -97,14 +97,14 @@ func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
 	return err == nil, err
 }
 
-// Fork returns the newest commit that two commits have both.
+// Fork returns the newest common ancestor of two commits.
 func (t *Tree) Fork(ctx context.Context, one, other string) (string, error) {
 	out, err := t.run(ctx, nil, "merge-base", one, other)
 	return strings.TrimSpace(string(out)), err
 }
 
-// Replayed returns the commit below those of merged that a rebase made from the commits of head: they have the same
-// authors, times and subjects. It is "" if merged is not the last of several such commits.
+// Replayed returns the commit below a rebase: below the commits of merged that have the authors, times and subjects of
+// the commits of head. It is "" if merged is not the last of several such commits.
 func (t *Tree) Replayed(ctx context.Context, head, merged string) (string, error) {
 	fork, err := t.Fork(ctx, head, merged)
 	if err != nil {
@@ -132,7 +132,7 @@ func (t *Tree) Replayed(ctx context.Context, head, merged string) (string, error
 	return t.Ref(ctx, fmt.Sprintf("%s~%d", merged, n))
 }
 
-// History returns the given commits and all their ancestors, but for those of commits after a "^".
+// History returns commits and all their ancestors, without those of commits after a "^".
 func (t *Tree) History(ctx context.Context, tips []string) (map[string]bool, error) {
 	all := map[string]bool{}
 	if len(tips) == 0 {
@@ -145,7 +145,7 @@ func (t *Tree) History(ctx context.Context, tips []string) (map[string]bool, err
 	return all, err
 }
 
-// Count returns the number of commits on the first-parent line of one commit that another lacks.
+// Count returns the number of commits on the first-parent line of of that lacks does not have.
 func (t *Tree) Count(ctx context.Context, lacks, of string) (int, error) {
 	out, err := t.run(ctx, nil, "rev-list", "--count", "--first-parent", lacks+".."+of)
 	if err != nil {
@@ -160,8 +160,7 @@ type Merge struct {
 	Conflicts []string // files, relative to the top
 }
 
-// MergeTree merges two commits without a work tree. It is deterministic: the tree that was verified and proved is the
-// tree that is merged.
+// MergeTree merges two commits without a work tree. It is deterministic: the verified tree is the merged tree.
 func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err error) {
 	two := [2]string{ours, theirs}
 	if m, ok := t.knownMerge(two); ok {
@@ -177,7 +176,7 @@ func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err
 		return m, err
 	}
 	parts := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
-	if !isID(parts[0]) { // status 1 means that they conflict, or that one of them is not here
+	if !isID(parts[0]) { // status 1 means a conflict, or that one of the commits is missing
 		return m, errors.Join(fmt.Errorf("git merge-tree of %.12s and %.12s named no tree", ours, theirs), err)
 	}
 	m.Tree, m.Conflicts = parts[0], parts[1:]
@@ -193,7 +192,7 @@ func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err
 // maxMerges bounds the cache of merges.
 const maxMerges = 64
 
-// knownMerge returns the result of a merge of two commits that was made before, if its tree is still there.
+// knownMerge returns the cached result of a merge of two commits, if its tree still exists.
 func (t *Tree) knownMerge(two [2]string) (m Merge, ok bool) {
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()

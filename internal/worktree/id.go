@@ -11,8 +11,8 @@ import (
 // idKey is the key of ralph's id in a repository's own configuration.
 const idKey = "ralph.id"
 
-// ID returns the id that ralph has given a repository, by the git directory that its work trees share; "" if it has
-// none, or if there is no such directory.
+// ID returns ralph's id of a repository, by the git directory that its work trees share; "" if it has none, or if there
+// is no such directory.
 func ID(ctx context.Context, common string) (string, error) {
 	out, err := runWithin(ctx, gitLimit, "/", nil, "", "config", "--file", filepath.Join(common, "config"), "--get", idKey)
 	var exit *exitError

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// IgnoredSince lists at most that number of ignored files and folders that were created or
-// changed since a moment, relative to the root.
+// IgnoredSince lists at most most ignored files and folders that were created or changed since a time, relative to the
+// root.
 func (t *Tree) IgnoredSince(ctx context.Context, since time.Time, most int) (names []string, err error) {
 	all, err := t.ignored(ctx, t.root)
 	for _, name := range all {
@@ -54,13 +54,13 @@ func (t *Tree) Matching(ctx context.Context, file string) ([]string, error) {
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 }
 
-// IgnoredOf returns those of the given files of the root that git ignores.
+// IgnoredOf returns the given files of the root that git ignores.
 func (t *Tree) IgnoredOf(ctx context.Context, names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
 	out, err := t.runInput(ctx, nil, strings.Join(names, "\x00"), "check-ignore", "-z", "--stdin")
-	var none *exitError // exit status 1: none of them
+	var none *exitError // exit status 1: git ignores none of them
 	if errors.As(err, &none) && none.ExitCode() == 1 {
 		err = nil
 	}

@@ -8,11 +8,10 @@ import (
 	"path/filepath"
 )
 
-// ErrGone means that the repository of a work tree is no longer the opened one.
+// ErrGone means that the opened repository of a work tree was removed or replaced.
 var ErrGone = errors.New("the git repository was removed or replaced")
 
-// A pinned is a folder known by its identity. It stays open, so that no other folder can get that
-// identity.
+// A pinned is a folder known by its identity. It stays open, so that no other folder can get the identity.
 type pinned struct {
 	folder *os.File
 	info   os.FileInfo
@@ -37,8 +36,7 @@ func (t *Tree) pin() error {
 	return nil
 }
 
-// Intact checks that the repository is the one that was opened. The error wraps [ErrGone] if it is
-// not.
+// Intact checks that the repository is still the opened one. The error wraps [ErrGone] if it is not.
 func (t *Tree) Intact() error {
 	for _, h := range t.pinned {
 		now, err := os.Stat(h.folder.Name())

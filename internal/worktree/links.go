@@ -14,13 +14,12 @@ import (
 	"ralph"
 )
 
-// A Link is a nested repository, such as a submodule, at the commit that a commit of the outer one
-// names.
+// A Link is a nested repository, such as a submodule, at the commit that a commit of the outer repository names.
 type Link struct {
 	Path   string // relative to the top
 	Commit string
-	URL    string // where others get it; "" if unknown
-	Known  bool   // URL was there before the commit, so that its author has not chosen it
+	URL    string // its public address; "" if unknown
+	Known  bool   // URL was there before the commit, so that the author has not chosen it
 }
 
 // Links returns the nested repositories whose commits differ between two commits.
@@ -42,7 +41,7 @@ func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err err
 }
 
 // Leading returns the symbolic links that a commit adds or changes, compared with another, and that lead out of the
-// repository's files. Nobody else could follow them, and a check would see files outside of the change.
+// repository's files. They would not work elsewhere, and a check would see files outside of the change.
 func (t *Tree) Leading(ctx context.Context, from, to string) (list []ralph.Untaken, err error) {
 	if from == to {
 		return nil, nil
@@ -79,7 +78,7 @@ func leaves(name, target string) string {
 		switch {
 		case part == "" || part == ".":
 		case part == ".." && down:
-			return `which goes up by ".." after a folder that may be a link` // to anywhere else
+			return `which goes up by ".." after a folder that may be a link` // after which it may lead anywhere
 		case part == "..":
 			if depth--; depth < 0 {
 				return "which is outside of the project"
@@ -98,7 +97,7 @@ func (t *Tree) movedLinks(ctx context.Context, from, to string) ([]Link, error) 
 	return t.moved(ctx, from, to, moduleMode)
 }
 
-// moved returns the paths that differ between two commits and have a mode in the second, with their ids.
+// moved returns the paths that differ between two commits and have the mode in the second one, with their ids.
 func (t *Tree) moved(ctx context.Context, from, to, mode string) (list []Link, err error) {
 	out, err := t.run(ctx, nil, "diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames", from, to)
 	parts := strings.Split(string(out), "\x00")
@@ -193,9 +192,9 @@ func withoutUser(address string) string {
 // unoffered matches a server's answer if it does not have a commit.
 var unoffered = regexp.MustCompile(`not our ref|no such remote ref|[Cc]ould ?n[o']t find remote ref`)
 
-// Offers reports whether a nested repository's commit can be fetched from its address. dir is a bare repository of
-// ralph's own for this; env is git's environment. It must only get known addresses: a session could choose one to send
-// its knowledge to a host of its choice.
+// Offers reports whether a nested repository's commit can be fetched from its address. dir is one of ralph's own bare
+// repositories; env is git's environment. Call it only with known addresses: a session could choose an address to send
+// data to a host.
 func Offers(ctx context.Context, dir string, l Link, env []string) (bool, error) {
 	var given []string
 	for _, entry := range env {

@@ -19,8 +19,8 @@ func (t *Tree) Unlock() (removed string, err error) {
 // milliseconds, and closes its file for a part of them.
 const refLockAge = 5 * time.Second
 
-// unlockRef removes a lock of one of ralph's own refs that a killed git or a power cut left. Ours means
-// that a git of this process left it, so that it may be new.
+// unlockRef removes a lock of one of ralph's own refs that a killed git or a power cut left. ours means that a git of
+// this process left it, so that even a new lock is stale.
 func (t *Tree) unlockRef(ref string, ours bool) (removed bool, err error) {
 	if !strings.HasPrefix(ref, ownRefs) {
 		return false, nil
@@ -37,8 +37,7 @@ func (t *Tree) unlockRef(ref string, ours bool) (removed bool, err error) {
 	return gone != "", err
 }
 
-// Locked returns the lock file that prevents moving a ref, by its path in the work tree if it is in there; "" for
-// none.
+// Locked returns the lock file that prevents moving a ref, relative to the work tree if it is inside; "" for none.
 func (t *Tree) Locked(ref string) (string, error) {
 	if t.common == "" {
 		return "", nil
@@ -51,7 +50,7 @@ func (t *Tree) Locked(ref string) (string, error) {
 	return t.inside(path), err
 }
 
-// inside shortens a path to that in the work tree, if it is in there.
+// inside makes a path relative to the work tree, if it is inside.
 func (t *Tree) inside(path string) string {
 	if inside, err := filepath.Rel(t.Top(), path); err == nil && filepath.IsLocal(inside) {
 		return inside
@@ -69,7 +68,7 @@ func removeStale(path, top string) (removed string, err error) {
 	if err != nil || inUse(path, top) {
 		return "", err
 	}
-	// Its holder may have finished by now and another one may have started.
+	// The holder may have finished by now, and another one may have started.
 	now, err := os.Lstat(path)
 	if err != nil || !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()) {
 		return "", nil

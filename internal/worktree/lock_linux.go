@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// inUse reports whether a process may hold a lock: it has the lock open, or it is a git that runs in the
-// work tree at top. (Git closes the lock of an index while a person writes a message.) top may be "" for
-// none. Only the name of another user's process is visible.
+// inUse reports whether a process may hold a lock: it has the lock open, or it is a git in the work tree at top. (Git
+// closes an index's lock while a person writes a message.) top may be "" for none. Of another user's process only the
+// name is visible.
 func inUse(lock, top string) bool {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -19,7 +19,7 @@ func inUse(lock, top string) bool {
 			continue
 		}
 		dir := filepath.Join("/proc", p.Name())
-		// An ended process holds nothing.
+		// An ended process holds no lock.
 		name, err := os.ReadFile(filepath.Join(dir, "comm"))
 		if err != nil {
 			continue

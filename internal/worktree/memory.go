@@ -15,14 +15,15 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// A memory caches git's answers by digests of everything that they depend on. These inputs are read in full each time;
-// modification times are never trusted. So it stays correct under any change of them; it only saves asking git twice.
+// A memory caches git's answers by digests of all their inputs. These inputs are read in full each time, and
+// modification times are never trusted. So it stays correct under any change of them, and only saves a second question
+// to git.
 type memory struct {
 	mu sync.Mutex
 
 	modules map[string]*Tree // nested repositories, by path from the top
 
-	counted []string // commits whose paths are not too many
+	counted []string // commits that do not have too many paths
 
 	index   string // digest of an index; content is its tree
 	content string
@@ -34,7 +35,7 @@ type memory struct {
 	reading sync.Mutex // held while go-git reads: its storage is not safe for concurrent use
 }
 
-// answers caches git's answers about a configuration. A repository and its clones share them.
+// An answers caches git's answers about a configuration. A repository and its clones share it.
 type answers struct {
 	mu   sync.Mutex
 	said map[string][]byte // by the configuration's digest and the question
@@ -68,8 +69,8 @@ func isID(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// configFiles lists the configuration files that git reads for this repository. A system-wide one
-// may be elsewhere; an agent cannot write it.
+// configFiles lists the configuration files that git reads for this repository. A system-wide file may be elsewhere,
+// but agents cannot write it.
 func (t *Tree) configFiles() []string {
 	files := []string{"/etc/gitconfig", filepath.Join(t.common, "config"), filepath.Join(t.git, "config.worktree")}
 	if home, err := os.UserHomeDir(); err == nil {

@@ -47,9 +47,9 @@ func (t *Tree) moduleOf(ctx context.Context, commit, path string) (string, error
 	return "", nil
 }
 
-// lendModule makes a repository of a submodule in an empty folder and checks its commit out there, with its own
+// lendModule makes a repository of a submodule in an empty folder and checks out its commit there, with its own
 // submodules. It reads objects and the address of origin from the user's copy, writes nothing to it, and uses no
-// network. The folder stays empty if there is no copy, or if it lacks the commit.
+// network. The folder stays empty if there is no copy, or if the copy lacks the commit.
 func (t *Tree) lendModule(ctx context.Context, commit string, link gitlink, dir string, env []string) error {
 	from, err := t.moduleOf(ctx, commit, link.name)
 	if err != nil || from == "" {
@@ -65,7 +65,7 @@ func (t *Tree) lendModule(ctx context.Context, commit string, link gitlink, dir 
 		}
 		return err
 	}
-	// A copy may name a work tree that has gone.
+	// A copy may name a removed work tree.
 	if _, err := git("--git-dir="+from, "--work-tree="+dir, "cat-file", "-e", link.id+"^{commit}"); err != nil {
 		return lacks(err)
 	}
@@ -134,9 +134,8 @@ func (t *Tree) module(ctx context.Context, name string) (*Tree, error) {
 	return m, nil
 }
 
-// addAll adds the content of the work tree to an index. Nested repositories are excluded, since git
-// would obey their configuration; their commits are recorded separately. The complaint is git's about files that
-// it did not add.
+// addAll adds the content of the work tree to an index. It leaves out nested repositories, since git would obey their
+// configuration; their commits are recorded separately. complaint is git's message about files that it did not add.
 func (t *Tree) addAll(ctx context.Context, env []string, links []gitlink, omit ...string) (complaint, err error) {
 	add := []string{"add", "-A", "--sparse", "--ignore-errors", "--", "."}
 	for _, e := range slices.Concat(t.exclude, omit) {
@@ -159,8 +158,8 @@ func (t *Tree) addAll(ctx context.Context, env []string, links []gitlink, omit .
 			fmt.Fprintf(&moved, "160000 %s\t%s\x00", head, link.name)
 		}
 	}
-	// For an untracked repository without a commit, or an unreadable file, add reports an error and
-	// continues with the others.
+	// For an untracked repository without a commit, or an unreadable file, git reports an error and continues with the
+	// others.
 	if _, complaint = t.run(ctx, env, add...); complaint != nil && (!complains(complaint) || ctx.Err() != nil) {
 		return nil, complaint
 	}

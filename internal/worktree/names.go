@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// Resolving a name (a ref, a commit's tree, a folder in it) is the most frequent question. One git process answers it
-// and is kept running between questions.
+// Resolving a name (a ref, a commit's tree, a folder in it) is the most frequent question. One git process answers it,
+// and stays alive between questions.
 
-// idleNames is the time for which an idle git is kept.
+// idleNames is how long an idle git stays alive.
 const idleNames = time.Second
 
 // names is a "git cat-file --batch-check".
@@ -35,13 +35,13 @@ func (t *Tree) resolve(ctx context.Context, name string) (id string, err error) 
 		return t.resolveAlone(ctx, name)
 	}
 	said, err := t.names.ask(ctx, t, name)
-	if err != nil { // it was killed, or could not start: ask git again, for its error
+	if err != nil { // it was killed, or could not start: another git reports the error
 		return t.resolveAlone(ctx, name)
 	}
 	if fields := strings.Fields(said); len(fields) == 3 && objectID.MatchString(fields[0]) { // with its type and size
 		return fields[0], nil
 	}
-	return "", t.Intact() // a repository that is gone has no objects either
+	return "", t.Intact() // a removed repository has no objects either
 }
 
 // resolveAlone is resolve by a separate git.
@@ -53,7 +53,7 @@ func (t *Tree) resolveAlone(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// ask asks for a name, and repeats that once if the git was killed.
+// ask asks for a name, and repeats the question once if git was killed.
 func (n *names) ask(ctx context.Context, t *Tree, name string) (said string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -87,7 +87,7 @@ func (n *names) once(ctx context.Context, t *Tree, name string) (string, error) 
 	return n.answer.ReadString('\n')
 }
 
-// start starts the git. It outlives the question: n.end ends it, or the end of this process.
+// start starts the git. It outlives the question, until n.end or the end of this process.
 func (n *names) start(t *Tree) error {
 	stdin, in, err := os.Pipe()
 	if err != nil {
@@ -124,6 +124,6 @@ func (n *names) end() {
 	}
 	n.idle.Stop()
 	_, _ = n.in.Close(), n.out.Close()
-	_ = n.cmd.Wait() // its answers have been read
+	_ = n.cmd.Wait() // all answers were read
 	n.cmd = nil
 }

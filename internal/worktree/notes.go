@@ -17,12 +17,11 @@ import (
 var acted = regexp.MustCompile(`(?i)\[(?:skip[ -]\w+|no ci|\w+[ -]skip)\]|\*\*\*no_ci\*\*\*|` +
 	`\b(?:close|fix|resolve)(?:s|d|es|ed)?:? +(?:[\w./-]*#\d+|https?://\S+/issues/\d+)`)
 
-// slack is the tolerance for clocks that differ, and for dates of a session's commits before its
-// beginning.
+// slack is the tolerance for clocks that differ, and for commits dated before the session's start.
 const slack = time.Hour
 
-// CommitNotes lists the commits that one commit has and another lacks with an author, a date or words that are not
-// the agent's own, newest first. since is the beginning of their session, and trailers are ralph's own.
+// CommitNotes lists the commits that one commit has and another lacks whose author, date or words are not the agent's
+// own, newest first. since is the start of the session, and trailers are ralph's own.
 func (t *Tree) CommitNotes(
 	ctx context.Context, of, lacks string, since time.Time, trailers string,
 ) (list []ralph.CommitNote, err error) {
@@ -51,8 +50,8 @@ func (t *Tree) CommitNotes(
 	return list, err
 }
 
-// noteOf reads a commit: id, author, its time, committer, its time, trailers and message. own are names and
-// trailers that are the agent's or ralph's.
+// noteOf reads a commit: id, author, its time, committer, its time, trailers and message. own are the names and
+// trailers of the agent and ralph.
 func noteOf(f, own []string, since, now time.Time) (n ralph.CommitNote) {
 	n.ID = f[0]
 	for i := 1; i < 5; i += 2 {
@@ -79,7 +78,7 @@ func noteOf(f, own []string, since, now time.Time) (n ralph.CommitNote) {
 	return n
 }
 
-// byAgent reports whether a trailer names an agent as a further author, as many agents do by themselves.
+// byAgent reports whether a trailer names an agent as a co-author, as many agents do.
 func byAgent(trailer string) bool {
 	key, name, _ := strings.Cut(strings.ToLower(trailer), ":")
 	return key == "co-authored-by" && (strings.Contains(name, "<noreply@") || strings.Contains(name, "[bot]") ||

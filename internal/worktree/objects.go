@@ -26,8 +26,8 @@ import (
 	"ralph"
 )
 
-// The objects of a repository are read with go-git, in this process: differences and contents of files. Native git is
-// used where go-git fails (errNative), and for everything else.
+// go-git reads the objects of a repository in this process: differences and contents of files. Native git does the
+// rest, and whatever go-git cannot do (errNative).
 
 // errNative means that go-git cannot answer.
 var errNative = errors.New("go-git cannot read it")
@@ -139,7 +139,7 @@ func (o *objects) changed(ctx context.Context, from, to string) (files []ralph.F
 	}
 	empty := &plumbing.MemoryObject{}
 	empty.SetType(plumbing.TreeObject)
-	any, err := object.DecodeTree(o, empty) // go-git finds blobs through it
+	any, err := object.DecodeTree(o, empty) // go-git uses it to find blobs
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (o *objects) isLarge(e object.TreeEntry) bool {
 // lines counts the lines that differ between two files; a binary file has none.
 func (o *objects) lines(was, is object.TreeEntry) (added, removed int, err error) {
 	if was.Hash == is.Hash {
-		return 0, 0, nil // only moved, or its mode changed
+		return 0, 0, nil // the file only moved, or changed its mode
 	}
 	before, text, err := o.text(was)
 	if err != nil || !text {

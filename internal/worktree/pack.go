@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// maxLoose is the number of files in one of the 256 folders of loose objects that starts packing:
-// about 5,000 in all, somewhat below the number at which git packs by itself.
+// maxLoose is how many files in one of the 256 folders of loose objects start packing: about 5,000 in total, somewhat
+// less than git's own limit.
 const maxLoose = 20
 
-// Pack packs the loose objects and refs of the repository once they are many: each merge leaves
-// some, and ralph switches git's own packing off. It deletes nothing.
+// Pack packs the loose objects and refs of the repository if there are many: each merge leaves some, and ralph disables
+// git's own packing. It deletes nothing.
 func (t *Tree) Pack(ctx context.Context) error {
 	sample, err := os.ReadDir(filepath.Join(t.common, "objects", "17"))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(sample) < maxLoose {

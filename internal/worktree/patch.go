@@ -17,10 +17,9 @@ var shows = []string{
 	"--ignore-submodules=none", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/",
 }
 
-// Patch returns the difference between two commits, as git shows it, in the files with the given paths, relative to
+// Patch returns the difference between two commits as git prints it, for the files with the given paths, relative to
 // the top; none means all. No file counts as binary, and the project's attributes have no effect: without a work tree
-// and an index git finds none. Options are those of git diff-tree; without options it prints lines, and finds
-// renames.
+// and an index git finds none. Options are those of git diff-tree; without options it prints lines, and finds renames.
 func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error) {
 	if len(options) == 0 {
 		options = []string{"--unified=3", "--find-renames"}
@@ -49,7 +48,7 @@ func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string)
 		}
 	}
 	var options []string
-	if len(whole) > 0 { // it shows a file that was renamed to one of them as removed, not hidden
+	if len(whole) > 0 { // a file that was renamed to one of them appears as removed, instead of being hidden
 		options = []string{"--unified=3", "--no-renames"}
 	}
 	all, err := t.Patch(ctx, from, to, only, options...)
@@ -66,8 +65,8 @@ func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string)
 	return first, patch.Prepare(b.String(), func(string) bool { return false }), nil
 }
 
-// Begin returns the commit to compare the work that ends at head with: base, or the newest commit of the targets that
-// the work has merged since, which is not its own. Work that the targets contain is compared with base.
+// Begin returns the commit to compare work that ends at head with: base, or the newest commit of the targets that the
+// work has merged since. If a target contains the work, it is base.
 func (t *Tree) Begin(ctx context.Context, base, head string, targets ...string) (string, error) {
 	args := []string{"merge-base", head, base}
 	for _, target := range targets {
@@ -86,7 +85,7 @@ func (t *Tree) Begin(ctx context.Context, base, head string, targets ...string) 
 	}
 	out, err := t.run(ctx, nil, args...)
 	var exit *exitError
-	if errors.As(err, &exit) && exit.ExitCode() == 1 { // the histories have nothing in common
+	if errors.As(err, &exit) && exit.ExitCode() == 1 { // the histories have no common commit
 		return base, nil
 	}
 	return strings.TrimSpace(string(out)), err

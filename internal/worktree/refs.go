@@ -10,7 +10,7 @@ import (
 	"ralph/internal/text"
 )
 
-// ask answers with go-git, or with native git where go-git cannot: in a clone, which is not trusted, with SHA-256 and
+// ask answers with go-git, or with native git if go-git cannot: in a clone, which is not trusted, with SHA-256 or
 // reftables, and deep in a large history.
 func ask[T any](t *Tree, ours func(*objects) (T, error), native func() (T, error)) (v T, err error) {
 	o, err := t.objects()
@@ -43,7 +43,7 @@ func (t *Tree) head(ctx context.Context) (commit, branch string) {
 		return at, ""
 	}
 	if commit, _ = t.resolve(ctx, "HEAD^{commit}"); commit == "" {
-		commit, _ = t.resolveAlone(ctx, "HEAD") // its commit may be gone
+		commit, _ = t.resolveAlone(ctx, "HEAD") // the commit may be missing
 	}
 	if out, err := t.run(ctx, nil, "symbolic-ref", "--quiet", "HEAD"); err == nil {
 		branch = strings.TrimSpace(string(out))
@@ -51,7 +51,7 @@ func (t *Tree) head(ctx context.Context) (commit, branch string) {
 	return commit, branch
 }
 
-// Committed returns the tree of the project in a commit, the empty tree if commit is "".
+// Committed returns the tree of the project in a commit; the empty tree if commit is "".
 func (t *Tree) Committed(ctx context.Context, commit string) (string, error) {
 	return t.treeOf(ctx, commit, t.prefix)
 }
@@ -65,7 +65,7 @@ func (t *Tree) treeOf(ctx context.Context, commit, folder string) (string, error
 		return t.id(ctx, commit+"^{tree}")
 	}
 	id, err := t.resolve(ctx, commit+":"+folder)
-	return cmp.Or(id, emptyTree), err // the folder may be in no commit yet
+	return cmp.Or(id, emptyTree), err // no commit may have the folder yet
 }
 
 // differ returns the names of the files that differ between two trees.

@@ -15,9 +15,9 @@ import (
 // remoteLimit is the time limit of one command against a remote.
 const remoteLimit = 5 * time.Minute
 
-// A Remote is a repository elsewhere. Git talks to it from ralph's own bare repository, which borrows the
-// project's objects, in ralph's environment: with the user's keys and credentials, and without the project's
-// configuration except for the address.
+// A Remote is a repository elsewhere. Git talks to it from ralph's own bare repository, which borrows the project's
+// objects, in ralph's environment. It uses the user's keys and credentials, and of the project's configuration only the
+// address.
 type Remote struct {
 	dir  string
 	url  string
@@ -130,14 +130,13 @@ func (r *Remote) Fetch(ctx context.Context, branch string) (string, error) {
 
 var fetches atomic.Int64 // of this process
 
-// fetchTries is the number of tries of a fetch while another process fetches the same branch: git
-// refuses one of the two.
+// fetchTries is how often a fetch is tried while another process fetches the same branch: git refuses one of the two.
 const fetchTries = 10
 
 // FetchRef is [Remote.Fetch] of any ref of the remote, by its full name.
 func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
-	// Each has its own ref: several may be fetched at once, and a change twice at once. A branch keeps its ref, so
-	// that its objects are not sent again.
+	// Each ref has its own local ref, since several may be fetched at once, and a change twice at once. A branch keeps
+	// its local ref, so that its objects are not sent again.
 	branch := strings.HasPrefix(ref, "refs/heads/")
 	fetched, have := "refs/ralph/fetched/"+ref, "refs/ralph/have"
 	if !branch {
@@ -163,7 +162,7 @@ func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
 		return "", err
 	}
 	out, err := r.run(ctx, "rev-parse", "--verify", "--quiet", fetched)
-	if err == nil && !branch { // it is fetched once
+	if err == nil && !branch { // a change is fetched only once
 		_, err = r.run(ctx, "update-ref", "-d", fetched)
 	}
 	return strings.TrimSpace(string(out)), err
@@ -171,7 +170,7 @@ func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
 
 // A Pushed is the result of a push that reached the remote.
 type Pushed struct {
-	Stale   bool   // the branch was not at the expected commit; nothing has changed
+	Stale   bool   // the branch was not at the expected commit, and was not changed
 	Refused string // the remote's own reason for rejecting the push; "" if it accepted
 }
 
@@ -196,7 +195,7 @@ func (r *Remote) Push(ctx context.Context, branch, from, to string) (p Pushed, e
 				_, said, _ = strings.Cut(err.Error(), "remote: ")
 				said, _, _ = strings.Cut(said, " error: failed to push")
 			}
-			if moved.MatchString(said) { // by somebody else, after this push had seen it
+			if moved.MatchString(said) { // another push was faster
 				return Pushed{Stale: true}, nil
 			}
 			return Pushed{Refused: strings.TrimSpace(strings.TrimSuffix(why, ")") + " " + said)}, nil
@@ -206,14 +205,14 @@ func (r *Remote) Push(ctx context.Context, branch, from, to string) (p Pushed, e
 	return p, err
 }
 
-// HandOver sets a ref of the remote that nobody else moves, such as a change's ref, to a commit.
+// HandOver sets a ref of the remote that only ralph moves, such as a change's ref, to a commit.
 func (r *Remote) HandOver(ctx context.Context, ref, commit string) error {
 	_, err := r.run(ctx, "push", "--quiet", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
 		r.url, "+"+commit+":"+ref)
 	return err
 }
 
-// Drop deletes refs of the remote. Refs missing there are left out.
+// Drop deletes refs of the remote. Missing refs do not matter.
 func (r *Remote) Drop(ctx context.Context, refs []string) error {
 	out, err := r.run(ctx, append([]string{"ls-remote", "--quiet", r.url}, refs...)...)
 	args := []string{"push", "--quiet", "--no-verify", r.url}

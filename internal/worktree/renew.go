@@ -51,8 +51,8 @@ func (t *Tree) Renew(ctx context.Context) error {
 	return t.giveIndex()
 }
 
-// renew recreates both git directories of a clone with HEAD at a commit. ignored are more patterns that git
-// ignores, a line each.
+// renew recreates both git directories of a clone with HEAD at a commit. ignored has further patterns that git ignores,
+// a line each.
 func (t *Tree) renew(ctx context.Context, commit, ignored string, user [2]string) error {
 	theirs, scratch := t.theirs, filepath.Join(t.git, "scratch", "objects")
 	if err := errors.Join(files.RemoveAll(theirs), os.MkdirAll(scratch, 0o700)); err != nil {
@@ -125,7 +125,7 @@ func (t *Tree) renew(ctx context.Context, commit, ignored string, user [2]string
 	return nil
 }
 
-// settings returns the repository's settings that decide how its files are written.
+// settings returns the repository's settings that affect how files are written.
 func (t *Tree) settings(ctx context.Context) (string, error) {
 	format := "[core]\n\trepositoryformatversion = 0\n"
 	if t.longIDs {

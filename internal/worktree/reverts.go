@@ -9,7 +9,7 @@ import (
 	"ralph/internal/text"
 )
 
-// A Revert is a commit with a message that takes others back, as `git revert` writes it.
+// A Revert is a commit whose message, like that of `git revert`, names the commits that it reverts.
 type Revert struct {
 	ralph.Commit
 	Of []string // the ids
@@ -17,8 +17,8 @@ type Revert struct {
 
 var reverts = regexp.MustCompile(`(?m)^This reverts commit ([0-9a-f]{40,64})\b`)
 
-// Reverts lists the commits that take others back and that some tips have and another commit lacks, oldest first. If
-// the other commit has gone, it reads all commits of the tips.
+// Reverts lists the reverting commits that tips have and lacks does not have, oldest first. If lacks is missing, it
+// reads all commits of the tips.
 func (t *Tree) Reverts(ctx context.Context, tips []string, lacks string) (list []Revert, err error) {
 	args := []string{
 		"log", "--no-show-signature", "--no-decorate", "--no-patch", "--reverse", "--ignore-missing",

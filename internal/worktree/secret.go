@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Secret reports whether a file looks like it holds a secret, by its name, or by its content if the
-// name is ambiguous. It is for untracked files: somebody has already decided on committed ones.
+// Secret reports whether a file seems to contain a secret, by its name, or by its content if the name is ambiguous. It
+// is for untracked files: somebody has already decided on committed ones.
 func Secret(name string, content func() []byte) bool {
 	base := strings.ToLower(path.Base(name))
 	if isExample(base) {

@@ -14,17 +14,17 @@ import (
 	"ralph/internal/files"
 )
 
-// sparseSettings are the settings of a git directory whose work tree is sparse.
+// sparseSettings has the settings of the git directory of a sparse work tree.
 const sparseSettings = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n"
 
-// sparseFile has the patterns of a sparse work tree, in its git directory.
+// sparseFile is the file with the patterns of a sparse work tree, in its git directory.
 const sparseFile = "info/sparse-checkout"
 
-// special are the characters that a pattern of git has to escape.
+// special matches the characters that git's patterns must escape.
 var special = regexp.MustCompile(`[\\*?[]`)
 
-// cone returns git's patterns for a sparse work tree with some folders, in cone mode: files beside a folder and above
-// it are there, too. It is "" for no folders.
+// cone returns git's patterns for a sparse work tree with folders, in cone mode, which includes the files beside and
+// above the folders; "" for no folders.
 func cone(folders []string) string {
 	if len(folders) == 0 {
 		return ""
@@ -61,7 +61,7 @@ func cone(folders []string) string {
 	return "/*\n!/*/\n" + strings.Join(lines, "")
 }
 
-// sparse returns the patterns of the clone's sparse work tree; "" if all files are in it.
+// sparse returns the patterns of the clone's sparse work tree; "" if the work tree has all files.
 func (t *Tree) sparse() string {
 	if t.lender == nil || len(t.lender.Sparse) == 0 {
 		return ""
@@ -101,7 +101,7 @@ func (t *Tree) absent(index []byte) map[string]bool {
 	return names
 }
 
-// mark sets or clears, by update-index's option, the mark of an index that files are left out of the work tree.
+// mark sets or clears, by an option of update-index, an index's marks for files that the work tree leaves out.
 func (t *Tree) mark(ctx context.Context, index, option string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -111,10 +111,10 @@ func (t *Tree) mark(ctx context.Context, index, option string, names []string) e
 	return err
 }
 
-// A leftOut is what a session's index says of files that are not in its work tree.
+// A leftOut has the files of a session's index that are not in its work tree.
 type leftOut struct {
 	files   map[string]bool
-	folders []string // with a slash at their ends: one entry stands for all their files
+	folders []string // with a final slash: one entry stands for all their files
 }
 
 func (l leftOut) has(name string) bool {
@@ -138,8 +138,8 @@ func (t *Tree) leftOut(their [][]byte) (l leftOut) {
 	return l
 }
 
-// keepLeftOut marks the files in an index of ralph's own that a session has left out of its work tree, by
-// `git sparse-checkout set`: it has not removed them.
+// keepLeftOut marks files in one of ralph's own indexes that a session has left out of its work tree by `git
+// sparse-checkout set`: the session has not removed them.
 func (t *Tree) keepLeftOut(ctx context.Context, index string) error {
 	their, err := t.theirIndex()
 	if err != nil {

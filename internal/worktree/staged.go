@@ -18,9 +18,9 @@ import (
 // maxIndex exceeds the size of the index of a million files, in bytes.
 const maxIndex = 256 << 20
 
-// addStaged adds to ralph's own index the files that a session has staged although git ignores them, except for
-// untaken ones: they are meant to be committed. It reads only names from the session's index, and the contents from
-// the work tree.
+// addStaged adds to ralph's own index the files that a session has staged although git ignores them, except for untaken
+// ones: the session wants to commit them. It reads only names from the session's index, and the contents from the work
+// tree.
 func (t *Tree) addStaged(ctx context.Context, env []string, index string, untaken []ralph.Untaken) error {
 	names, links, err := t.staged(index)
 	if err != nil {
@@ -67,7 +67,7 @@ func (t *Tree) staged(index string) (names []string, links string, err error) {
 			name := string(e.name)
 			rel, within := strings.CutPrefix(name, t.rootPrefix())
 			if absent[name] && !e.skipped() && within && !exists(filepath.Join(t.Top(), filepath.FromSlash(name))) {
-				names = append(names, name) // the session had it in its work tree, and has removed it
+				names = append(names, name) // the session had the file in its work tree, and has removed it
 			}
 			if has[name] || !within || t.excludes(rel) {
 				continue
@@ -107,8 +107,8 @@ func (t *Tree) theirIndex() (parts [][]byte, err error) {
 	return parts, err
 }
 
-// lstat returns information on a file by its path from the top; nil if it does not exist or a link
-// is on its path.
+// lstat returns the information on a file by its path from the top; nil if it does not exist or its path contains a
+// link.
 func (t *Tree) lstat(name string) (info fs.FileInfo, err error) {
 	if !fs.ValidPath(name) || name == "." {
 		return nil, nil

@@ -12,8 +12,8 @@ import (
 	"ralph"
 )
 
-// Aside returns a session's work in its clone beside head: its branches, each with the number of commits that head and
-// base lack, and the messages of its stashes. The branch but is left out.
+// Aside returns the parts of a session's work that are not in head: its branches, each with the number of commits that
+// head and base lack, and the messages of its stashes. It leaves out the branch but.
 func (c *Clone) Aside(ctx context.Context, base, head, but string) (list []ralph.Aside, stashes []string, err error) {
 	refs, err := c.Refs(ctx, "refs/")
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"ralph"
 )
 
-// Sessions and commands may leave anything in a clone. So before git reads it, ralph walks through it once (walk), and
-// a rule on the result (survey.refused, overweight) names the paths that git must not take.
+// Sessions and commands may leave anything in a clone. So ralph walks through a clone once before git reads it (walk).
+// A rule on the result (survey.refused, overweight) names the paths that git must not take.
 
-// Limits for the contents of a clone. They are far beyond the needs of work on a repository, and small enough for git
+// Limits for the contents of a clone. They far exceed the needs of work on a repository, and are small enough for git
 // to end within [lookLimit].
 const (
-	maxEntries = 3_000_000   // files and folders that are walked through
-	maxDepth   = 128         // folders in each other
-	maxPath    = 2048        // bytes of a path in the clone; git does not go beyond 4096
+	maxEntries = 3_000_000   // files and folders on the walk
+	maxDepth   = 128         // nested folders
+	maxPath    = 2048        // bytes of a path in the clone; git's limit is 4096
 	maxFiles   = 100_000     // new and changed files
 	walkLimit  = time.Minute // of the walk
 	// lookLimit is the time limit of a whole look, including all of its git commands. A large work tree
@@ -30,7 +30,7 @@ const (
 // maxBytes bounds the size of all new and changed files together, and that of .git.
 var maxBytes int64 = 1 << 30
 
-// mend advises the agent how to fix something that is not taken.
+// mend tells the agent how to fix a path that is not taken.
 const mend = ": remove it, or have git ignore it"
 
 // A weight is a file with its size.
@@ -46,7 +46,7 @@ type survey struct {
 	files int             // regular files outside of .git
 	bytes int64           // their size together
 	git   string          // why .git cannot be used; "" if it can
-	ended ralph.Untaken   // where the walk ended early; empty if it went through everything
+	ended ralph.Untaken   // the place where the walk ended early; empty if it saw everything
 }
 
 // suspects are the paths that need a look at git's ignore rules.
@@ -90,7 +90,7 @@ func (s survey) refused(ignored map[string]bool) (list []ralph.Untaken) {
 	return list
 }
 
-// overweight returns the paths to leave out so that the rest stays within the limits: folders with too many files, and
+// overweight returns the paths to leave out, so that the rest stays within the limits: folders with too many files, and
 // the largest files.
 func overweight(files []weight) (list []ralph.Untaken) {
 	for len(files) > maxFiles {
@@ -144,7 +144,7 @@ func crowded(files []weight) string {
 	return at
 }
 
-// size shows a number of bytes.
+// size formats a number of bytes.
 func size(n int64) string {
 	if n >= 1<<30 {
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))

@@ -11,7 +11,7 @@ import (
 	"ralph"
 )
 
-// secure looks at a clone before git does, so that no git hangs or fails on its contents. It replaces an unusable .git.
+// secure examines a clone before git does, so that no git hangs or fails on its contents. It replaces an unusable .git.
 func (t *Tree) secure(ctx context.Context) (survey, error) {
 	found, err := walk(ctx, t.Top())
 	if err != nil {
@@ -34,8 +34,8 @@ func (t *Tree) secure(ctx context.Context) (survey, error) {
 	return found, nil
 }
 
-// borrow makes the .git of a clone borrow the objects of the repository, and no others: git reads objects from every
-// place in this file.
+// borrow makes the .git of a clone borrow the objects of the repository, and no others: git would read objects from
+// every folder named in this file.
 func (t *Tree) borrow() error {
 	path := filepath.Join(t.theirs, "objects", "info", "alternates")
 	want := filepath.Join(t.lender.common, "objects") + "\n"
@@ -48,7 +48,7 @@ func (t *Tree) borrow() error {
 	return replace(path, []byte(want))
 }
 
-// Renewed explains why ralph replaced a .git; why is a clause with the .git as its subject.
+// Renewed explains why ralph replaced a .git; why is a clause whose subject is the .git.
 func Renewed(why string) ralph.Untaken {
 	return ralph.Untaken{Path: ".git", Why: why + ": ralph has put a new one, at the commit at which this folder was " +
 		"prepared. Your files are as you left them; your commits, branches and stashes are gone"}
@@ -81,7 +81,7 @@ func (t *Tree) untaken(
 	ignored := map[string]bool{}
 	if some := found.suspects(); len(some) > 0 {
 		out, err := t.runInput(ctx, env, strings.Join(some, "\x00"), "-C", t.Top(), "check-ignore", "-z", "--stdin")
-		var none *exitError // exit status 1: it ignores none of them
+		var none *exitError // exit status 1: git ignores none of them
 		if err != nil && !(errors.As(err, &none) && none.ExitCode() == 1) {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (t *Tree) untaken(
 	return append(list, overweight(weights)...), nil
 }
 
-// pending returns the files that differ from an index, from the top.
+// pending returns the files that differ from an index, relative to the top.
 func (t *Tree) pending(ctx context.Context, env []string) ([]string, error) {
 	out, err := t.run(ctx, env, "-C", t.Top(), "ls-files", "-z",
 		"--others", "--modified", "--deleted", "--exclude-standard")

@@ -20,9 +20,9 @@ import (
 // regular are git's modes of files.
 var regular = []string{"100644", "100755"}
 
-// keepUnedited gives each file in the index that env names its blob in a commit, if the work tree has the blob's
-// bytes. Git adds a file by its attributes and settings, and so changes line endings, or the output of a filter, in
-// files that nobody has edited.
+// keepUnedited gives each file in the index that env names its blob in a commit, if the work tree has the same bytes.
+// Git applies attributes and settings when it adds a file, and would change line endings, or run a filter, in files
+// that nobody has edited.
 func (t *Tree) keepUnedited(ctx context.Context, env []string, commit string) error {
 	out, err := t.run(ctx, env, "-C", t.Top(),
 		"diff-index", "--cached", "-z", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=M", commit)
@@ -54,7 +54,7 @@ func (t *Tree) keepUnedited(ctx context.Context, env []string, commit string) er
 	return err
 }
 
-// isBlob reports whether a file, by its path from the top, has the bytes of a blob, without any conversion.
+// isBlob reports whether a file, by its path from the top, has exactly the bytes of a blob.
 func (t *Tree) isBlob(name, id string) (bool, error) {
 	info, err := t.lstat(name)
 	if err != nil || info == nil || !info.Mode().IsRegular() {
@@ -75,8 +75,8 @@ func (t *Tree) isBlob(name, id string) (bool, error) {
 	return hex.EncodeToString(sum.Sum(nil)) == id, errors.Join(err, f.Close())
 }
 
-// refreshUnedited makes git notice that files equal those of the checked out commit, though it would convert them: it
-// reads them once more in a git directory without attributes. Any reports whether there are some among the files.
+// refreshUnedited makes git notice that files equal those of the checked out commit, although git would convert them:
+// it reads them again in a git directory without attributes. Any reports whether such files exist.
 func (t *Tree) refreshUnedited(ctx context.Context, head string, files []string) (any bool, err error) {
 	was, err := t.inCommit(ctx, head, files)
 	if err != nil {
@@ -131,7 +131,7 @@ func (t *Tree) refreshUnedited(ctx context.Context, head string, files []string)
 		"GIT_OBJECT_DIRECTORY=" + filepath.Join(t.common, "objects"),
 	}, "", "update-index", "-q", "--force-write-index", "--refresh")
 	if complains(err) && ctx.Err() == nil {
-		err = nil // there are edits, too
+		err = nil // there are edits too
 	}
 	return true, err
 }

@@ -14,8 +14,7 @@ import (
 	"ralph"
 )
 
-// A surveyor makes a survey. It opens folders by their names in open ones, follows no link and does
-// not block on pipes.
+// A surveyor makes a survey. It opens folders relative to open ones, follows no link and does not block on pipes.
 type surveyor struct {
 	until   time.Time
 	entries int
@@ -26,8 +25,8 @@ type surveyor struct {
 // errEnded ends a walk at a limit.
 var errEnded = errors.New("the walk ended")
 
-// walk walks through the work tree at top. It removes entries without contents, which are no file, folder or link. It
-// also removes links in .git, where git would follow them. Folders become readable and writable.
+// walk walks through the work tree at top. It removes special files: entries that are no file, folder or link. It also
+// removes links in .git, which git would follow. It makes folders readable and writable.
 func walk(ctx context.Context, top string) (survey, error) {
 	w := &surveyor{until: time.Now().Add(walkLimit)}
 	fd, err := unix.Open(top, dirFlags, 0)
@@ -133,10 +132,10 @@ func (w *surveyor) entry(ctx context.Context, in *os.File, name, path string, de
 	return nil
 }
 
-// down walks through a folder in an open one.
+// down walks through a folder inside of an open one.
 func (w *surveyor) down(ctx context.Context, in *os.File, name, path string, depth int, git bool) error {
 	if git && name == "hooks" {
-		return nil // nothing of ralph's reads it, and people's tools put links there
+		return nil // ralph does not read it, and people's tools put links there
 	}
 	if depth > maxDepth || len(path) > maxPath {
 		if git {
@@ -149,7 +148,7 @@ func (w *surveyor) down(ctx context.Context, in *os.File, name, path string, dep
 	fd, err := unix.Openat(int(in.Fd()), name, dirFlags, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return nil // it was just replaced: the next walk looks at it
+		return nil // it was replaced just now: the next walk will see it
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	}

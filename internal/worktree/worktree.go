@@ -28,7 +28,7 @@ type Tree struct {
 	// for none.
 	Marker string
 
-	// Sparse are the folders, from the root, in clones of the repository; none means all of it.
+	// Sparse has the folders, relative to the root, that clones of the repository contain; none means all.
 	Sparse []string
 
 	root    string
@@ -38,14 +38,14 @@ type Tree struct {
 	exclude []string
 	longIDs bool   // the repository uses SHA-256
 	foreign bool   // do not use go-git
-	records bool   // keep the objects of the work tree in the repository
+	records bool   // keep the work tree's objects in the repository
 	theirs  string // .git of a [Clone], whose git directory and index are ralph's own; "" for none
 	lender  *Tree  // the repository whose objects a [Clone] borrows; nil for none
 	at      string // commit that the own index was read from; "" if unknown
 	known   memory
 	asked   *answers
 	names   names
-	pinned  []pinned // the git directories' identities
+	pinned  []pinned // identities of the git directories
 }
 
 // A Snapshot is the state of a work tree at one moment.
@@ -64,9 +64,8 @@ const ownRefs = "refs/ralph/"
 // emptyTree is the id of git's empty tree.
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// Open opens the work tree of a project. It ignores paths in exclude, relative to the root, because
-// ralph itself keeps files there. The error wraps [ErrNoRepo] outside of a repository, and
-// [ErrNoGit] without a git program.
+// Open opens the work tree of a project. It ignores paths in exclude, relative to the root, where ralph keeps its own
+// files. The error wraps [ErrNoRepo] outside of a repository, and [ErrNoGit] without a git program.
 func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	t := &Tree{root: root, exclude: exclude, asked: &answers{said: map[string][]byte{}}}
 	// The prefix comes last: only it may be empty.
@@ -78,8 +77,7 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	return t, t.pin()
 }
 
-// Snapshot takes a snapshot of the work tree. Its objects are kept in the folder scratch, which the caller
-// removes.
+// Snapshot takes a snapshot of the work tree. It keeps the objects in the folder scratch, which the caller removes.
 func (t *Tree) Snapshot(ctx context.Context, scratch string) (s Snapshot, err error) {
 	if err := t.Intact(); err != nil {
 		return s, err
@@ -110,7 +108,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot, found
 	if err != nil {
 		return err
 	}
-	// A lock's holder was killed: nobody else uses the folder.
+	// The lock's holder was killed: nobody else uses the folder.
 	if err := os.Remove(index + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -147,11 +145,11 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot, found
 	}
 	for _, commit := range t.bases(s.Head) {
 		if err := t.keepUnedited(ctx, env, commit); err != nil && (!complains(err) || ctx.Err() != nil) {
-			return err // if there is no such commit, nothing is kept
+			return err // without such a commit there is nothing to keep
 		}
 	}
 	digest := ""
-	if b, err := os.ReadFile(index); err == nil && len(shared) == 0 { // a split index is only in part in this file
+	if b, err := os.ReadFile(index); err == nil && len(shared) == 0 { // this file has only a part of a split index
 		sum := sha256.Sum256(b)
 		digest = hex.EncodeToString(sum[:])
 	}
@@ -168,8 +166,8 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot, found
 	return nil
 }
 
-// bases returns the commits whose versions of files may be in the work tree: HEAD, and in a clone the commit that it
-// was prepared at and the one being merged.
+// bases returns the commits whose versions of files may be in the work tree: HEAD and, in a clone, the commit that it
+// was prepared with and the one that is merged.
 func (t *Tree) bases(head string) (list []string) {
 	for _, commit := range []string{t.at, t.merging(), head} {
 		if commit != "" && !slices.Contains(list, commit) {
@@ -190,8 +188,8 @@ func sharedIndexes(dir string) (names []string, err error) {
 	return names, err
 }
 
-// knownTree returns the tree that git wrote for the same index before, if its objects exist in the
-// scratch folder or in the repository.
+// knownTree returns the tree that git wrote earlier for the same index, if its objects exist in the scratch folder or
+// in the repository.
 func (t *Tree) knownTree(digest, objects string) (content string, ok bool) {
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()
@@ -227,8 +225,8 @@ func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// environment makes git use the index and objects of the scratch folder. They need not survive a power cut: a
-// session is then decided without them.
+// environment makes git use the index and objects of the scratch folder. They need not survive a power cut: ralph then
+// decides on the session without them.
 func (t *Tree) environment(scratch string) (env []string) {
 	if t.records {
 		env = []string{"GIT_INDEX_FILE=" + filepath.Join(scratch, "index")}
@@ -292,8 +290,7 @@ func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	if err := os.WriteFile(to, b, 0o600); err != nil {
 		return nil, err
 	}
-	// Git rereads files whose time is not older than that of the index: their changes cannot be
-	// told by time.
+	// Git rereads files that are as new as the index: their times cannot show a change.
 	return links, os.Chtimes(to, time.Time{}, info.ModTime())
 }
 
@@ -340,13 +337,13 @@ func sorted(files []ralph.FileChange) []ralph.FileChange {
 	return slices.AppendSeq([]ralph.FileChange{}, slices.Values(files))
 }
 
-// statusNames are git's status letters in words.
+// statusNames has words for git's status letters.
 var statusNames = map[byte]string{
 	'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'T': "modified", 'C': "added",
 }
 
-// parseChanges parses `diff-tree -z --raw --numstat`: first each file's status, then the line
-// counts. A rename has two paths.
+// parseChanges parses the output of `diff-tree -z --raw --numstat`: first each file's status, then the line counts. A
+// rename has two paths.
 func parseChanges(out []byte) ([]ralph.FileChange, error) {
 	files := []ralph.FileChange{}
 	at := map[string]int{}
