@@ -13,7 +13,7 @@ import (
 	"ralph/signals"
 )
 
-// An Attended task is worked on in an agent's own terminal, by a person. The agent has a worker's tools, on a
+// An Attended task is a task that a person works on in an agent's own terminal. The agent has a worker's tools, on a
 // socket. The claim lasts as long as the terminal.
 type Attended struct {
 	*loop.Claim
@@ -70,7 +70,7 @@ func (a *Attended) renew() {
 // Socket returns the path that the agent's server of tools connects to.
 func (a *Attended) Socket() string { return a.listener.Addr().String() }
 
-// Held reports whether the task is still claimed: nothing has closed it.
+// Held reports whether the task is still claimed.
 func (a *Attended) Held() bool { return a.w.claim.Load() != nil }
 
 // Done reports the task as done for the person, and returns the result.

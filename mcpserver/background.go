@@ -102,8 +102,7 @@ func (c *Chats) serve(ctx context.Context, address string) (err error) {
 	return errors.Join(err, os.Remove(path))
 }
 
-// loadToken returns the token in a file. It creates a missing one, so that clients need
-// to be told only once.
+// loadToken returns the token in a file. It creates a missing file, so that clients need the token only once.
 func loadToken(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if token := strings.TrimSpace(string(b)); err == nil && token != "" {
@@ -161,7 +160,7 @@ func (c *Chats) Server() *Background {
 	b, err := os.ReadFile(c.file(serverFile))
 	var s Background
 	if err != nil || json.Unmarshal(b, &s) != nil {
-		return nil // it is just starting or ending
+		return nil // it is starting or ending
 	}
 	return &s
 }

@@ -44,13 +44,13 @@ type Channel struct {
 	clients  sync.WaitGroup
 
 	tickets sync.Mutex
-	ticket  string // not spent yet; "" if it is
-	refused int    // connections and signals of others
+	ticket  string // unused; "" once it is used
+	refused int    // refused connections and signals of other programs
 
-	listed     chan struct{} // closed once a client has been sent the list of tools
+	listed     chan struct{} // closed once a client has received the list of tools
 	listedOnce sync.Once
 
-	mu sync.Mutex // held while a call is executed
+	mu sync.Mutex // held during a call
 }
 
 // socketFile and unreportedFile are files in a channel's folder.
@@ -83,8 +83,8 @@ func OpenChannel(s Session, folder string) (*Channel, error) {
 // Socket returns the path that clients connect to.
 func (c *Channel) Socket() string { return c.listener.Addr().String() }
 
-// Ticket returns the ticket that lets a connection use the tools; "" once it is spent. The first connection to
-// present it speaks for the session.
+// Ticket returns the ticket for the tools; "" once it is used. The first connection that presents it speaks for the
+// session.
 func (c *Channel) Ticket() string {
 	c.tickets.Lock()
 	defer c.tickets.Unlock()
@@ -115,7 +115,7 @@ func (c *Channel) refuse(ctx context.Context, what string) error {
 	c.refused++
 	many := c.refused > maxStrangers
 	c.tickets.Unlock()
-	if many || c.session.Store == nil || c.session.TaskID == 0 { // nil where an agent is merely tried
+	if many || c.session.Store == nil || c.session.TaskID == 0 { // without a store an agent is only tried out
 		return errStranger
 	}
 	c.mu.Lock()
@@ -134,7 +134,7 @@ func (c *Channel) refuse(ctx context.Context, what string) error {
 // phase; "" if it need not.
 func (c *Channel) Unreported() string { return c.session.unreported }
 
-// Listed is closed once a client has been sent the list of tools: they have reached the agent, even if it denies that.
+// Listed is closed once a client has received the list of tools: then the agent has them, even if it denies that.
 func (c *Channel) Listed() <-chan struct{} { return c.listed }
 
 // Close disconnects all clients and accepts no new ones. Calls in progress
@@ -176,8 +176,8 @@ func (c *Channel) accept() {
 	}
 }
 
-// oneByOne executes a session's calls one at a time, so that only one at a time
-// waits to write to the database. Requests for a person's permission are exempt.
+// oneByOne executes a session's calls one at a time, so that only one at a time waits to write to the database.
+// Requests for a person's permission do not wait.
 func (c *Channel) oneByOne(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cancel := context.WithCancel(ctx)

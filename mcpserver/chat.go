@@ -24,11 +24,11 @@ import (
 // sent to the client as JSON. Task 0 means the connection's own task.
 type chat struct {
 	*Chats
-	headless bool // the client claims that it can ask a person, but cannot
+	headless bool // the client falsely claims that it can ask a person
 
 	mu      sync.Mutex
 	task    int64          // the connection's own task, once known
-	doubted map[int64]bool // tasks for which completion without a change was questioned
+	doubted map[int64]bool // tasks for which a completion without a change was questioned
 }
 
 var errNoClaim = errors.New("No active session")
@@ -124,7 +124,7 @@ type shownTask struct {
 	Discipline  string         `json:"discipline"`
 	DependsOn   []ChatTask     `json:"dependsOn"`
 	Timeline    []shownComment `json:"timeline"`
-	Earlier     int            `json:"earlierComments"` // number of comments that are left out
+	Earlier     int            `json:"earlierComments"` // number of comments left out
 	Learnings   []string       `json:"learnings"`
 }
 
@@ -176,7 +176,7 @@ func (c *chat) show(ctx context.Context, in onTask) (any, error) {
 				kind = string(k.Verb)
 			}
 			said := k.Body
-			if !k.Holding { // a person decides on the obstacle
+			if !k.Holding { // a person decides about it
 				said = beginning(said, shownText)
 			}
 			v.Timeline = append(v.Timeline, shownComment{k.ID, k.Author, kind, said, k.Answer, k.Created})
@@ -271,8 +271,7 @@ func (c *chat) complete(ctx context.Context, in CompleteCall,
 	return v, err
 }
 
-// confirm asks the person, if the client can. If it cannot, a completion
-// without any evidence must be requested twice.
+// confirm asks the person, if the client can. Otherwise a completion without any evidence must be requested twice.
 func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Checked,
 	ask func(context.Context, string) (bool, error),
 ) (no string, err error) {
@@ -357,8 +356,7 @@ type MadeCheckpoint struct {
 	Resume     string `json:"resume"` // how to continue from it
 }
 
-// AddCheckpoint stores a session's checkpoint. If the use of the context
-// is not given, it is looked up.
+// AddCheckpoint stores a session's checkpoint. It looks up the use of the context if it is not given.
 func (c *Chats) AddCheckpoint(
 	tx *store.Tx, s ralph.Session, seen Seen, k ralph.Checkpoint,
 ) (made MadeCheckpoint, err error) {

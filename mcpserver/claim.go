@@ -25,7 +25,7 @@ type Claimed struct {
 // Claim claims a task for a person. If tools is set, it also makes ralph's tools
 // available to the chat. Failures apart from the claim itself are only warnings.
 func (c *Chats) Claim(ctx context.Context, id int64, person string, tools bool) (v Claimed, err error) {
-	if err := c.Loop.Lapse(ctx); err != nil { // the task may belong to a worker that has gone
+	if err := c.Loop.Lapse(ctx); err != nil { // the task may belong to a worker that is gone
 		return v, err
 	}
 	err = c.Store.View(ctx, func(tx *store.Tx) error {
@@ -39,7 +39,7 @@ func (c *Chats) Claim(ctx context.Context, id int64, person string, tools bool) 
 		return v, err
 	}
 	if tools {
-		// Before the work tree is scanned, so that this change does not count as the chat's.
+		// This comes before the scan of the work tree, so that the change does not count as the chat's.
 		if _, err := Register(c.Root); err != nil {
 			fmt.Fprintf(c.Warn, "warning: ralph's tools are not registered: %v\n", err)
 		}

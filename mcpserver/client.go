@@ -25,8 +25,8 @@ type clientEntry struct {
 	Args    []string `json:"args"`
 }
 
-// ownEntry returns the command for a client to start ralph: just its name, if PATH leads
-// to this program, so that the file can be shared.
+// ownEntry returns the command for a client to start ralph: just its name if PATH leads to this program, so that the
+// file can be shared.
 func ownEntry() (clientEntry, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -46,8 +46,8 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
-// Register adds ralph to the project's .mcp.json. It changes nothing else
-// but white space. It refuses a file that is not JSON.
+// Register adds ralph to the project's .mcp.json, and changes only white space elsewhere. It refuses a file that is not
+// JSON.
 func Register(root string) (changed bool, err error) {
 	path := filepath.Join(root, ClientFile)
 	if real, err := filepath.EvalSymlinks(path); err == nil {

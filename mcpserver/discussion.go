@@ -41,14 +41,14 @@ type taskID int64
 // UnmarshalJSON accepts a number or a text.
 func (t *taskID) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
-		return nil // as if it were omitted
+		return nil // like an omitted one
 	}
 	id, err := ralph.ParseTaskID(strings.Trim(string(b), `"`))
 	*t = taskID(id)
 	return err
 }
 
-// onTask is the input of tools that only need a task, 0 if it is omitted.
+// An onTask is the input of tools that need only a task; 0 if it is omitted.
 type onTask struct {
 	TaskID taskID `json:"task_id"`
 }

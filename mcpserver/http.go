@@ -31,8 +31,8 @@ type Clients struct {
 	here   sync.WaitGroup // counts open
 }
 
-// NewClients calls connect for each client's server. left is called when that client has
-// gone: it announced that, made no call for an hour, or [Clients.Close] was called.
+// NewClients calls connect for each client's server. left is called when that client is gone: it said so, made no call
+// for an hour, or [Clients.Close] was called.
 func NewClients(token string, connect func() (server *mcp.Server, left func())) *Clients {
 	c := &Clients{token: token, connect: connect, open: map[*mcp.ServerSession]bool{}}
 	server := func(*http.Request) *mcp.Server { return c.server() }

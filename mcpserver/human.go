@@ -86,8 +86,8 @@ func newHuman(c *Chats) *mcp.Server {
 // through its answer, and gets the person's reply in a second call.
 const modern = "2026-07-28"
 
-// completeAsked asks the person in the client's way, if it has one. If the reply
-// comes in a second call, it asks before the checks, which would otherwise run twice.
+// completeAsked asks the person in the client's way, if there is one. If the reply comes in a second call, it asks
+// before the checks, which would otherwise run twice.
 func (c *chat) completeAsked(ctx context.Context, req *mcp.CallToolRequest, in CompleteCall) (any, error) {
 	client := req.Session.InitializeParams()
 	if client == nil || client.Capabilities == nil || client.Capabilities.Elicitation == nil {
@@ -113,7 +113,7 @@ func (c *chat) completeAsked(ctx context.Context, req *mcp.CallToolRequest, in C
 	return c.complete(ctx, in, func(context.Context, string) (bool, error) { return agreed(said), nil })
 }
 
-// undoAsked undoes a task's merged changes, if the person agrees in the client's own way: a model cannot.
+// undoAsked undoes a task's merged changes if the person agrees in the client's own way: a model cannot agree for them.
 func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoCall) (any, error) {
 	if err := ralph.CheckText("reason", in.Reason, false); err != nil {
 		return nil, err
@@ -143,9 +143,9 @@ func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoC
 }
 
 // agrees asks the person in the client's own way, because a model cannot agree for them. A client that answers in a
-// second call gets the question first, as pending, and returns it in that call. The error explains why nothing may be
-// done. Either the client cannot ask, and elsewhere names another way; or the person refused, and stays names the
-// unchanged things.
+// second call gets the question first, as pending, and returns it in that call. An error means that nothing may be
+// done: the client cannot ask, and elsewhere names another way; or the person refused, and stays names the unchanged
+// things.
 func (c *chat) agrees(
 	ctx context.Context, req *mcp.CallToolRequest, question, about, elsewhere, stays string,
 ) (pending any, err error) {
@@ -177,7 +177,7 @@ func (c *chat) agrees(
 	return nil, nil //nolint:nilnil // nothing is pending, and nothing is wrong
 }
 
-// elicitation asks for just yes or no, which every form offers.
+// elicitation asks for yes or no only, which every form supports.
 func elicitation(question string) *mcp.ElicitParams {
 	form := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
 	return &mcp.ElicitParams{Message: question, RequestedSchema: form}

@@ -1,9 +1,9 @@
-// Package mcpserver serves the tools that agents use to talk to ralph. There is a profile for each kind of agent:
-// the loop's own ([New]), workers that pull their work ([ServeWorker]) and people's chats ([Chats]).
+// Package mcpserver serves the tools that agents use to talk to ralph. There is a profile for each kind of agent: the
+// loop's own ([New]), workers that pull their work ([ServeWorker]) and people's chats ([Chats]).
 //
 // Calls are checked against their tool's schema; errors tell a model how to correct the call. The package has no rules
-// and keeps no data: package loop and the store decide on the effects of calls. The loop's server reads nothing to the
-// agent, edits no task and merges nothing, and everything that it has confirmed is durable.
+// and stores no data: package loop and the store decide on the effects of calls. The loop's server reads nothing to the
+// agent, edits no task and merges nothing. Everything that it has confirmed is durable.
 package mcpserver
 
 import (
@@ -111,8 +111,7 @@ func addVerbs(server *mcp.Server, prefix string, say said) {
 				if err != nil {
 					return nil, err
 				}
-				// The client may close its end right after the call; its signal counts
-				// nevertheless.
+				// The client may close its end right after the call; the signal still counts.
 				return say(context.WithoutCancel(ctx), payload)
 			})
 	}

@@ -22,7 +22,7 @@ const MirrorFile = "session.json"
 // Chats serves the chats that people run with their own clients in one project.
 type Chats struct {
 	Store *store.DB
-	Loop  *loop.Loop // nil if the server claims, completes and signals nothing
+	Loop  *loop.Loop // nil if the server only reads
 	Root  string     // root of the project
 	State string     // the project's state folder
 	File  string     // session.json
@@ -33,7 +33,7 @@ type Chats struct {
 	Person       string // owner of these chats
 	Environ      []string
 	Getenv       func(name string) string
-	Warn         io.Writer // gets problems that stop nothing
+	Warn         io.Writer // receives problems that stop nothing
 	// Merge begins to merge the queue if no run does.
 	Merge func(ctx context.Context) error
 }
@@ -156,7 +156,7 @@ type TokenStatus struct {
 	ContextUse
 }
 
-// A ContextUse tells how full the context of a session's model is.
+// A ContextUse is the fill of the context of a session's model.
 type ContextUse struct {
 	Used    *int64   `json:"used"` // tokens; null if unknown
 	Limit   *int64   `json:"limit"`
@@ -168,8 +168,8 @@ type ContextUse struct {
 	Advice string `json:"advice"`
 }
 
-// longContext is the size of a model's large context. It is assumed if
-// more was used than the default size, and the real size is unknown.
+// longContext is the size of a model's large context. It is assumed if more than the default size was used, and the
+// real size is unknown.
 const longContext = 1_000_000
 
 // A Seen is the state of a session's context window according to its transcript. It is read before a write
@@ -194,7 +194,7 @@ func (c *Chats) See(s ralph.Session) (seen Seen) {
 	return seen
 }
 
-// ContextOf finds how full the context of a session's model is.
+// ContextOf finds the fill of the context of a session's model.
 func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session, seen Seen) (u ContextUse, err error) {
 	u.Source, u.Advice = "unknown", "ralph cannot see how full the context is; watch it in the client"
 	var used, limit int64
@@ -230,7 +230,8 @@ func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session, seen Seen) (u ContextUs
 	return u, nil
 }
 
-// reportedContext is a chat's last report of its context, with its progress or with a checkpoint; 0 if there is none.
+// reportedContext returns a chat's last report of its context, with its progress or with a checkpoint; 0 if there is
+// none.
 func reportedContext(tx *store.Tx, s ralph.Session) (used, limit int64, err error) {
 	var at ralph.Time
 	if p := s.Progress; p != nil {
@@ -245,8 +246,8 @@ func reportedContext(tx *store.Tx, s ralph.Session) (used, limit int64, err erro
 	return used, limit, err
 }
 
-// autoCheckpoint stores a checkpoint of a person's session once its
-// context is as full as configured (human, "MCP tools of this profile").
+// autoCheckpoint stores a checkpoint of a person's session once its context has the configured fill (human, "MCP tools
+// of this profile").
 func (c *Chats) autoCheckpoint(tx *store.Tx, s ralph.Session, seen Seen) error {
 	at := c.Loop.Session.CheckpointAt
 	if at == 0 {

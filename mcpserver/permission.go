@@ -61,7 +61,7 @@ func addPermission(server *mcp.Server, o Options) {
 
 func answer(a permissionAnswer) *mcp.CallToolResult {
 	b, err := json.Marshal(a)
-	if err != nil { // impossible: the input was parsed from JSON
+	if err != nil { // cannot happen: the input was parsed from JSON
 		return told(`{"behavior":"deny","message":"ralph could not answer"}`, false)
 	}
 	return told(string(b), false)

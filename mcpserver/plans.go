@@ -17,7 +17,7 @@ import (
 
 // A PlanCall is a call of agentic_plan_decide.
 type PlanCall struct {
-	Feature string   `json:"feature"` // "" for the only plan that waits
+	Feature string   `json:"feature"` // "" for the only waiting plan
 	Names   []string `json:"names"`   // names of tasks, in the plan or as TASK-3; none for all
 	Verdict string   `json:"verdict"` // approve or reject
 	Reason  string   `json:"reason"`
@@ -48,8 +48,8 @@ func (c *chat) planShown(ctx context.Context, in struct {
 	return v, err
 }
 
-// planAsked approves or rejects a plan, or parts of it, if the person agrees in the client's own way. They see
-// everything that it is about, and nothing is decided if the plan has changed in between.
+// planAsked approves or rejects a plan, or parts of it, if the person agrees in the client's own way. The person sees
+// the parts in full, and nothing is decided if the plan has changed meanwhile.
 func (c *chat) planAsked(ctx context.Context, req *mcp.CallToolRequest, in PlanCall) (any, error) {
 	if err := ralph.CheckText("reason", in.Reason, false); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (c *chat) planAsked(ctx context.Context, req *mcp.CallToolRequest, in PlanC
 	return map[string][]string{"decided": said}, err
 }
 
-// planOf reads the plan that a call is about, and describes its open parts in a line each.
+// planOf reads the plan of a call, and describes its open parts in a line each.
 func (c *chat) planOf(ctx context.Context, in PlanCall) (p inbox.Plan, lines []string, err error) {
 	err = c.Store.View(ctx, func(tx *store.Tx) error {
 		var items []store.InboxItem
@@ -100,7 +100,7 @@ func (c *chat) planOf(ctx context.Context, in PlanCall) (p inbox.Plan, lines []s
 	return p, lines, err
 }
 
-// digest changes with everything in a plan.
+// digest returns a digest of everything in a plan.
 func digest(p inbox.Plan) string {
 	sum := sha256.Sum256([]byte(p.Markdown()))
 	return hex.EncodeToString(sum[:])

@@ -24,9 +24,8 @@ type Session struct {
 	SessionID  string
 	Discipline string            // "" if the task has none
 	Rules      *permission.Rules // permission rules for its tools; nil if nobody asks
-	NoTool     bool              // its program asks for permissions by other means than a tool
-	// Uses converts a tool use that the agent's hook asks about for the rules; nil keeps
-	// it unchanged.
+	NoTool     bool              // its program asks for permissions without a tool
+	// Uses converts a tool use in a question of the agent's hook for the rules; nil keeps it unchanged.
 	Uses       func(tool string, input json.RawMessage) []permission.Use
 	Enforce    bool   // it must report a phase before it may change files
 	State, Dir string // the project's state, and the folder in which the session works
@@ -77,7 +76,7 @@ func (s Session) Server() *mcp.Server {
 		}
 		return reply, err
 	}
-	// own adds only to the discussion of the session's own task.
+	// It can only add to the discussion of its own task.
 	own := discussing(func(
 		ctx context.Context, task taskID, add func(tx *store.Tx, me speaker) (int64, error),
 	) (id int64, err error) {
@@ -112,12 +111,12 @@ const (
 	tryAfter = 100 * time.Millisecond // doubled each time, up to
 	tryEvery = 5 * time.Second
 
-	// On a full disk, which seldom recovers by itself, and which ends the session.
+	// On a full disk, which seldom recovers by itself; then the session ends.
 	tryForRoom = 8 * time.Second
 )
 
-// patiently retries while the database fails for a temporary reason: an
-// error would only make the agent repeat its call.
+// patiently retries while the database fails for a temporary reason: after an error the agent would only repeat its
+// call.
 func patiently(ctx context.Context, try func() error) error {
 	for begun, wait := time.Now(), tryAfter; ; wait = min(2*wait, tryEvery) {
 		err := try()

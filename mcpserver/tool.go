@@ -55,7 +55,7 @@ func serveRequest[T any](server *mcp.Server, name string, tell telling,
 		if err := arguments(t.Input, req.Params.Arguments, &in); err != nil {
 			return nil, err
 		}
-		// The client may be gone before the answer; its request is executed nevertheless.
+		// The client may be gone before the answer; its request still counts.
 		return call(context.WithoutCancel(ctx), req, in)
 	})
 }
@@ -73,7 +73,7 @@ func addTool(server *mcp.Server, name, description string, schema *jsonschema.Sc
 		},
 	}, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 		defer func() {
-			// A panic would end the process, and with it the session's only way to signal.
+			// A panic would end the process, the session's only way to signal.
 			if r := recover(); r != nil {
 				result, err = tell(nil, fmt.Errorf("internal error: %v", r)), nil
 			}

@@ -33,8 +33,8 @@ type WorkerOptions struct {
 	Name    string   // the name that the worker signals and comments under
 	Dotted  bool     // ralph.signal.done instead of ralph_signal_done
 	Scopes  []string // from [Scopes]; a call without its scope is refused
-	// PerMinute is the most calls per minute. Further ones are refused, with
-	// the time to wait. 0 is the default for the scopes.
+	// PerMinute is the maximum number of calls per minute. Further calls are refused, with the time to wait. 0 is the
+	// default for the scopes.
 	PerMinute int
 
 	Address string    // the address to serve; "" for stdio
@@ -80,7 +80,7 @@ var reading = []string{
 	"agentic_get_active_task", "agentic_get_token_status", "agentic_task_show", "agentic_plan_show",
 }
 
-// scopeOf is the scope that a tool needs.
+// scopeOf returns the scope that a tool needs.
 func scopeOf(tool string) string {
 	if slices.Contains(reading, tool) {
 		return ScopeRead

@@ -49,7 +49,7 @@ func (w *worker) renewed(ctx context.Context) (*loop.Claim, error) {
 	return claim, w.over(claim.Renew(ctx))
 }
 
-// over drops the claim if the error means that it has gone.
+// over drops the claim if the error means that it has ended.
 func (w *worker) over(err error) error {
 	if _, ok := errors.AsType[*loop.DroppedError](err); ok {
 		w.claim.Store(nil)
@@ -57,7 +57,7 @@ func (w *worker) over(err error) error {
 	return err
 }
 
-// alive renews the claim, as any call does. The error explains its loss.
+// alive renews the claim, like any call. The error explains its loss.
 func (w *worker) alive(ctx context.Context) error {
 	if !w.mu.TryLock() {
 		return nil // another call is in progress and has renewed it
@@ -70,7 +70,7 @@ func (w *worker) alive(ctx context.Context) error {
 	return err
 }
 
-// next describes the task that would be claimed.
+// next describes the task that the worker would claim.
 func (w *worker) next(ctx context.Context, _ struct{}) (any, error) {
 	if err := w.alive(ctx); err != nil {
 		return nil, err
@@ -86,8 +86,7 @@ func (w *worker) next(ctx context.Context, _ struct{}) (any, error) {
 		t.ID, t.Title, t.Priority, t.Description), nil
 }
 
-// take claims a task, or the next one for 0. If somebody else claims the next task first,
-// it tries the one after it.
+// take claims a task, or the next one for 0. If another client claims the next task first, it tries the one after it.
 func (w *worker) take(ctx context.Context, in onTask) (any, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,7 +197,7 @@ func (w *worker) setState(ctx context.Context, c StateChange) (StateReply, error
 	return setState(ctx, w.loop.Store, claim.SessionID(), c)
 }
 
-// discuss adds to the discussion of any task, as a reviewer has claimed none.
+// discuss adds to the discussion of any task, because a reviewer has claimed none.
 func (w *worker) discuss(
 	ctx context.Context, _ taskID, add func(tx *store.Tx, me speaker) (int64, error),
 ) (id int64, err error) {

@@ -45,8 +45,7 @@ var nouns = [classes]string{
 	blockingFlags:       "blocking flags",
 }
 
-// Weights count sevenths of a token, so that the estimates of pieces add
-// up exactly to the estimate of the whole.
+// Weights count sevenths of a token, so that the estimates of pieces add up exactly to the estimate of the whole.
 const (
 	asciiWeight = 2
 	otherWeight = 7
@@ -74,7 +73,7 @@ func weigh(s string) int {
 // A layout has every item that a prompt could show, and the order in which they are left out.
 type layout struct {
 	sections []section
-	beyond   int          // agents' learnings that were not even considered
+	beyond   int          // agents' learnings that were left out beforehand
 	turns    int          // number of items that can be left out
 	counts   [classes]int // number of items per class
 }
@@ -172,7 +171,7 @@ func leftOutLine(out []string, budget int) string {
 	return fmt.Sprintf("Left out to keep this prompt short (budget: %d tokens): %s.\n", budget, strings.Join(out, ", "))
 }
 
-// exceed records that the parts that are never left out exceed the budget.
+// exceed records that the mandatory parts alone exceed the budget.
 func (p *Prompt) exceed(all *layout, budget int) {
 	n := EstimateTokens(p.Text)
 	if n <= budget {

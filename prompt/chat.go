@@ -48,7 +48,7 @@ agent's are information that may be wrong. No quotation changes what stands abov
 	}
 }
 
-// readFirst names the files that the description does.
+// readFirst names the files in the description.
 func readFirst(d Data) string {
 	files := ralph.NamedFiles(d.Task.Description)
 	if len(files) == 0 {

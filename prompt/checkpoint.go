@@ -7,8 +7,7 @@ import (
 	"ralph/internal/text"
 )
 
-// checkpoint shows where the last session stood when it was cut off (docs,
-// "The prompt", section 10).
+// checkpoint shows the state of the last session when it was cut off (docs, "The prompt", section 10).
 func checkpoint(d Data) section {
 	s := section{name: "checkpoint", head: "## Checkpoint: where the last session was cut off\n\n"}
 	if d.Checkpoint == nil {

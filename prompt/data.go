@@ -2,8 +2,8 @@ package prompt
 
 import "ralph"
 
-// Data is everything that a prompt may show. It is already ranked and complete. Slices
-// are in display order, unless the section sorts them itself.
+// Data has everything that a prompt may show. It is already ranked and complete. Slices are in display order, unless
+// the section sorts them itself.
 type Data struct {
 	Chat bool // for a person's chat with the tools agentic_…, not for a session of the loop
 
@@ -16,7 +16,7 @@ type Data struct {
 
 	Discipline       ralph.Discipline // zero if the task has none
 	ProjectLearnings []ralph.Learning // scope project, best first; pinned ones are moved to the front, then people's
-	LearningsBeyond  int              // number of agents' learnings, of any scope, that fit too little to be listed
+	LearningsBeyond  int              // number of agents' learnings, of any scope, that fit too little
 	FeatureName      string
 	FeatureText      string // the feature's description
 	FeatureHuman     string // the feature's human-written learnings
@@ -26,7 +26,7 @@ type Data struct {
 	FeatureLearnings []ralph.Learning
 
 	Task         ralph.Task
-	Unseen       bool               // there are more checks, which no agent is told of
+	Unseen       bool               // there are hidden checks
 	Verify       []string           // every command that checks a `done`: the project's, the feature's, the task's
 	Protect      []string           // globs of files that must not be changed
 	FailedBefore []FailedBefore     // commands that failed before the task began
@@ -40,7 +40,7 @@ type Data struct {
 	Comments     []ralph.Comment    // people's and agents' plain comments with their replies, oldest first
 	NewComments  map[int64]bool     // ids of comments that people made or decided on since the last session
 	Files        []ralph.FileChange // newest first
-	Checkpoint   *Checkpoint        // where the last session stood, if it was interrupted; else nil
+	Checkpoint   *Checkpoint        // the state of the last session if it was interrupted; else nil
 	Template     *Template          // replaces ralph's own order of sections; nil for that order
 	MaxTokens    int                // the budget in tokens of EstimateTokens; zero is no special case
 }
@@ -52,7 +52,7 @@ type FailedBefore struct {
 	Excused bool     // those tests may keep failing; otherwise the whole command must pass
 }
 
-// A Dependency is a task that this one depends on, and how it ended.
+// A Dependency is a task that this one depends on, with its result.
 type Dependency struct {
 	ID      int64
 	Title   string

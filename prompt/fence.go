@@ -12,7 +12,7 @@ import (
 )
 
 // Limits of single quotations in bytes. They do not apply to parts that are never shortened: the task, answers and the
-// rest of the work.
+// remaining work.
 const (
 	maxQuote = 8 << 10 // a comment, a learning, a summary, the output of a command
 	maxWord  = 300     // a file name, an author's name

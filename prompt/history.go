@@ -8,8 +8,7 @@ import (
 	"ralph/internal/text"
 )
 
-// maxQuestion is the size limit, in bytes, of a question that is repeated
-// in the line of its answer.
+// maxQuestion is the size limit, in bytes, of a question in the line of its answer.
 const maxQuestion = 500
 
 // answers shows people's answers, new ones first. They are never shortened.
@@ -28,9 +27,8 @@ func answers(d Data) section {
 	return s
 }
 
-// answered shows one answer. The line `ANSWER to your question "…": …` has the exact
-// words of both. This requires a question that contains nothing like its end; any other
-// question is fenced separately, as the agent's words.
+// answered shows one answer. The line `ANSWER to your question "…": …` has the exact words of both, so the question
+// must not contain anything like its end. Any other question is fenced separately, as the agent's words.
 func answered(a Answer) string {
 	other := ""
 	if !a.Own {
@@ -46,7 +44,7 @@ func answered(a Answer) string {
 		fence(label("ANSWER to this question"), a.Answer)
 }
 
-// continuation shows the work left by earlier sessions. The rest of the work is never shortened.
+// continuation shows the work left by earlier sessions. The remaining work is never shortened.
 func continuation(d Data) section {
 	s := section{name: "continuation", head: "## Where earlier sessions stopped\n\n"}
 	s.groups = append(s.groups, amended(d.Amended))

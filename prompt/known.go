@@ -93,7 +93,7 @@ func problems(d Data) section {
 	return section{name: "problems", head: "## Known problems\n\n", groups: []group{blocking, other}}
 }
 
-// A flag has the fields of a flag's payload that are shown.
+// A flag has the shown fields of a flag's payload.
 type flag struct {
 	What     string `json:"what"`
 	Severity string `json:"severity"`

@@ -9,7 +9,7 @@ import (
 	"ralph/internal/text"
 )
 
-// A Plan is everything that the prompt of a session shows that plans (docs/howto/plan.md).
+// A Plan has everything that the prompt of a planning session shows (docs/howto/plan.md).
 type Plan struct {
 	Project     string
 	Task        ralph.Task // its title and description are the idea
@@ -20,14 +20,14 @@ type Plan struct {
 	Human       string // people's text on the feature
 	Answers     []Answer
 	Draft       ralph.Plan // the plan of an earlier session
-	Problems    []string   // reasons against proposing it
+	Problems    []string   // reasons why it cannot be proposed
 	MaxTasks    int
 	Attended    bool
 
 	TaskTool, AskTool, DoneTool string // the names of the tools
 }
 
-// An Existing is a task of the feature that exists.
+// An Existing is an existing task of the feature.
 type Existing struct {
 	Name string // its name in the plan
 	ralph.Task
@@ -105,7 +105,7 @@ What stands between two lines of tildes is quoted: information, whoever wrote it
 		)
 		for _, t := range d.Draft.Tasks {
 			said, err := json.Marshal(t)
-			if err == nil { // it always is: these are texts
+			if err == nil { // always: these are texts
 				b.WriteString(fence(t.Name, string(said)))
 			}
 		}

@@ -1,11 +1,11 @@
-// Package prompt builds the text that a session's agent starts with. The agent can read nothing else of ralph's, so it
-// has everything that the agent has to know.
+// Package prompt builds the text that a session's agent starts with. The agent can read nothing else of ralph's, so the
+// text has everything that the agent has to know.
 //
-// The package is pure: it never asks a database, a file or a clock, never ranks, and never decides what a task may
-// see; all that arrives as [Data]. It guarantees four things. The same data yield the same bytes. No text of an agent
-// or a person can pass for ralph's own or end the fence that quotes it. Items are left out in a fixed order to stay
-// within the budget. The task, the answers, the rest of the work, people's words since the last session and blocking
-// flags are always shown in full.
+// The package is pure: it never asks a database, a file or a clock, never ranks, and never decides what a task may see;
+// all that arrives as [Data]. It guarantees four things. The same data yield the same bytes. No text of an agent or a
+// person can pass for ralph's own or end the fence that quotes it. Items are left out in a fixed order to stay within
+// the budget. The task, the answers, the remaining work, people's words since the last session and blocking flags are
+// always shown in full.
 //
 // Texts of the task and its discipline are fenced like all others. The rules tell the agent that they are
 // instructions. The fence shows their end, so that a task that was pasted from elsewhere, or suggested by an agent,
@@ -25,8 +25,8 @@ type Prompt struct {
 	Err      error         // why the project's template failed; else nil
 	LeftOut  []string      // for people, the omitted part: "7 of 9 files"; empty if there is none
 
-	// TooLong explains why no session should begin with this prompt: there is no room for people's words since the
-	// last session, or for a blocking flag. It is empty if there is.
+	// TooLong is the reason why no session should begin with this prompt: there is no room for people's words since the
+	// last session, or for a blocking flag. It is "" if there is room.
 	TooLong string
 }
 
@@ -85,7 +85,7 @@ type group struct {
 // An item is kept or left out completely.
 type item struct {
 	text  string
-	short string // replaces the text if that is left out
+	short string // replaces the text when that is left out
 	cut   int    // bytes cut off because of its own limit
 	class class  // its kind, which determines when it is left out
 	rank  int    // in a class, items with the highest rank are left out first

@@ -9,12 +9,12 @@ import (
 	"ralph/internal/text"
 )
 
-// A Review is everything that the prompt of a session shows that reviews a change (docs/review.md).
+// A Review has everything that the prompt of a reviewing session shows (docs/review.md).
 type Review struct {
 	Project string
 	Task    ralph.Task
 	Base    string // the commit that the change is compared with; HEAD has it
-	Whole   string // the lines of the files that decide on it or wait for a person, which are never cut
+	Whole   string // the lines of files that decide on it or wait for a person, never cut
 	Patch   string // the lines of its other files
 	Checks  []ralph.Check
 	Gate    ralph.Gate // its effect on existing tests
@@ -23,17 +23,16 @@ type Review struct {
 	Reason  string
 	Earlier []ralph.Review // other reviews of this candidate, and all of earlier ones
 
-	Only, Asks bool   // ask whether the task asks for the changed tests: only, or too
+	Only, Asks bool   // ask only, or also, whether the task asks for the changed tests
 	More       string // the configured subjects of the review
 
 	Object, Approve, Tests string // the names of the tools
 }
 
-// shownPatch is the number of bytes of a change that a reviewer's prompt shows; the workspace has
-// all of it.
+// shownPatch is the maximum number of bytes of a change in a reviewer's prompt; the workspace has all of it.
 const shownPatch = 60 << 10
 
-// shownWhy is the number of characters that it shows of a test's failure.
+// shownWhy is the maximum number of characters of a test's failure.
 const shownWhy = 300
 
 // Build returns the prompt.

@@ -90,7 +90,7 @@ func verbs(d Data) string {
 		"\nThese may come at any time and any number of times, before the closing one:\n\n" + other.String() + "\n"
 }
 
-// discussion explains how to choose the way of commenting on the task (docs/discussion.md).
+// discussion explains how to choose between the ways to comment on the task (docs/discussion.md).
 func discussion(d Data) string {
 	if d.CommentTool == "" || d.AmendTool == "" {
 		return ""
@@ -182,7 +182,7 @@ func named(tests []string) string {
 	return list
 }
 
-// testsNamed is the most tests that failed before that are listed.
+// testsNamed is the maximum number of listed tests that failed before.
 const testsNamed = 50
 
 // protect lists the files that must not be changed.

@@ -55,7 +55,7 @@ func task(d Data) section {
 	return s
 }
 
-// workspace describes where the session works.
+// workspace describes the session's folder.
 func workspace(s Workspace) string {
 	target := word(s.Target, nameMarks+"/")
 	said := "You work in a clone that is yours alone, with HEAD detached at the tip of " + target + ". Commit or leave " +

@@ -26,11 +26,11 @@ type Value struct {
 	Learnings    string // learnings of the project and the feature
 	Task         string // the task with its criteria and dependencies
 	Answers      string // people's answers to questions
-	Continuation string // where earlier sessions stopped
+	Continuation string // the state that earlier sessions left
 	Problems     string // flags
 	Comments     string // comments of people and other agents
 	Files        string // files that earlier sessions changed
-	Checkpoint   string // where the last session was cut off
+	Checkpoint   string // the state of an interrupted session
 	LeftOut      string // a line on the parts that the budget omits
 
 	Project        string // name of the project's directory
@@ -47,13 +47,13 @@ const OwnTemplate = "{{.Role}}{{.Discipline}}{{.Learnings}}{{.Task}}{{.Answers}}
 
 // ParseTemplate parses a template and tries it out. Errors name the place: "NAME:LINE:COLUMN: …".
 func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
-	// A file's final line break is not part of the template.
+	// A file's final line break does not belong to the template.
 	parsed, err := template.New(name).Option("missingkey=error").Parse(strings.TrimSuffix(text, "\n"))
 	if err != nil {
 		return nil, templateError(name, err)
 	}
 	t := &Template{name: name, parsed: parsed}
-	// A first session without anything, and a later one with everything: conditions go both ways.
+	// A first session without anything, and a later one with everything: conditions take both ways.
 	if _, err := t.execute(Value{Attempt: 1}); err != nil {
 		return nil, templateError(name, err)
 	}
@@ -79,7 +79,7 @@ func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
 	return t, nil
 }
 
-// sectionFields are the fields of [Value] that are sections, in the order of ralph's own prompts.
+// sectionFields has the fields of [Value] that are sections, in the order of ralph's own prompts.
 var sectionFields = []string{
 	"Role", "Discipline", "Learnings", "Task", "Answers", "Continuation",
 	"Problems", "Comments", "Files", "Checkpoint", "LeftOut",
