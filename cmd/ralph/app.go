@@ -40,7 +40,7 @@ func usage(err error) error { return ralph.Usage(err) }
 // getenv returns a variable of the environment that the program was started with.
 func (a *app) getenv(name string) string { return (&project.Project{Environ: a.environ}).Getenv(name) }
 
-// dir returns the directory that the command works from.
+// dir returns the directory that the command works in.
 func (a *app) dir() (string, error) {
 	dir, err := filepath.Abs(a.chdir)
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *app) project(ctx context.Context) (*project.Project, error) {
 	return p, err
 }
 
-// checkAgent refuses the name of an agent that is not configured.
+// checkAgent returns an error if an agent is not configured.
 func (a *app) checkAgent(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -90,7 +90,7 @@ func (a *app) checkAgent(ctx context.Context, name string) error {
 	return p.CheckAgent(name)
 }
 
-// checkReviewer refuses an agent that cannot review.
+// checkReviewer returns an error if an agent cannot review.
 func (a *app) checkReviewer(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -102,7 +102,7 @@ func (a *app) checkReviewer(ctx context.Context, name string) error {
 	return p.CheckReviewer(name)
 }
 
-// checkAgents refuses agents of a task that are not configured.
+// checkAgents returns an error if a task's agents are not configured.
 func (a *app) checkAgents(ctx context.Context, t ralph.Task) error {
 	if err := a.checkAgent(ctx, t.Agent); err != nil {
 		return err
@@ -118,7 +118,7 @@ func read[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (
 	return v, err
 }
 
-// look reads the present inbox.
+// look is read for commands that show the inbox.
 func look[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
 	err = a.looking(ctx, func(_ *project.Project, db *store.DB) error {
 		return db.View(ctx, func(tx *store.Tx) (err error) { v, err = f(tx); return err })
@@ -155,18 +155,17 @@ func (a *app) with(ctx context.Context, f func(p *project.Project, db *store.DB)
 	return errors.Join(damaged(p, f(p, db)), db.Close())
 }
 
-// looking is with for commands that show the inbox: they read the current state, not the one from a
-// run's last look.
+// looking is with for commands that show the inbox: they read the current state, not that of a run's last look.
 func (a *app) looking(ctx context.Context, f func(p *project.Project, db *store.DB) error) error {
 	return a.with(ctx, func(p *project.Project, db *store.DB) error {
-		if err := p.CaughtUp(ctx, db); err != nil { // it is shown as a run left it
+		if err := p.CaughtUp(ctx, db); err != nil { // then the inbox shows the state that a run left
 			p.Log.Warn("cannot look at the branch", "error", err)
 		}
 		return f(p, db)
 	})
 }
 
-// damaged adds the way to restore a damaged database to an error.
+// damaged adds to an error how to restore a damaged database.
 func damaged(p *project.Project, err error) error {
 	if store.Corrupt(err) {
 		err = fmt.Errorf("the queue is damaged: %w; %s", err, p.HowToRestore())
@@ -228,7 +227,7 @@ func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.C
 	}
 }
 
-// decideClaims decides on people's sessions whose task was cancelled or amended: no run does.
+// decideClaims decides on people's sessions whose task was cancelled or amended, because no run does.
 func (a *app) decideClaims(ctx context.Context, p *project.Project, db *store.DB) error {
 	any, err := p.DecideClaims(ctx, db)
 	if err == nil && any {

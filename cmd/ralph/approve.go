@@ -43,8 +43,8 @@ func newReject(a *app) *cobra.Command {
 	return cmd
 }
 
-// decide approves or rejects an inbox item by its name in `ralph inbox`. asTask turns a suggestion into
-// a task, where the task that it was made on would do it otherwise.
+// decide approves or rejects an inbox item by its name in `ralph inbox`. asTask turns a suggestion into a task;
+// otherwise its own task follows it.
 func (a *app) decide(ctx context.Context, args []string, approve, asTask bool) error {
 	words := append(args, "")[1]
 	if err := ralph.CheckText("WORDS", words, false); err != nil {

@@ -64,7 +64,7 @@ func showList[T any](ctx context.Context, a *app, list func(tx *store.Tx) ([]T, 
 	return showOf(ctx, a, read, list, func(w io.Writer, all []T) { each(w, all, line) })
 }
 
-// showTable prints a list as a table; the last column gives way on a narrow terminal.
+// showTable prints a list as a table; the last column shrinks on a narrow terminal.
 func showTable[T any](ctx context.Context, a *app, list func(tx *store.Tx) ([]T, error), head []string,
 	cells func(v T) []string,
 ) error {
@@ -135,10 +135,10 @@ func onNumber(what string, do func(ctx context.Context, id int64) error) work {
 	}
 }
 
-// letters are the letters that may precede a number, by kind.
+// letters has the letters that may precede a number, by kind.
 var letters = map[string]string{"comment": "QC", "amendment": "A", "learning": "L", "permission": "P"}
 
-// number parses a number, also in the form #12.
+// number parses a number, also as #12.
 func number(what, arg string) (int64, error) {
 	bare := strings.TrimPrefix(arg, "#")
 	if letters[what] != "" {
@@ -163,7 +163,7 @@ func optionalTask(arg string) (int64, error) {
 	return ralph.ParseTaskID(arg)
 }
 
-// oneOf refuses a flag's value that is not accepted.
+// oneOf returns an error if a flag's value is not accepted.
 func oneOf[T ~string](flag string, value T, accepted ...T) error {
 	if slices.Contains(accepted, value) {
 		return nil
@@ -185,7 +185,7 @@ func texts[T ~string](list []T) (out []string) {
 
 var optional = regexp.MustCompile(`\[[^]]*\](\.\.\.)?`)
 
-// arity returns the check for the number of arguments in a usage: words in brackets are optional.
+// arity returns a check of the number of arguments, from a usage: words in brackets are optional.
 func arity(use string) cobra.PositionalArgs {
 	args := strings.TrimPrefix(use, strings.Fields(use)[0])
 	required, most := len(strings.Fields(optional.ReplaceAllString(args, ""))), len(optional.FindAllString(args, -1))

@@ -94,8 +94,8 @@ func newAnswer(a *app) *cobra.Command {
 	})
 }
 
-// respond answers a comment and prints the new status of its task. id is a pointer because f may
-// only find out the number.
+// respond answers a comment and prints the new status of its task. id is a pointer because f may only then know the
+// number.
 func (a *app) respond(ctx context.Context, id *int64, f func(tx *store.Tx) error) error {
 	var becomes string
 	c, err := alter(ctx, a, func(tx *store.Tx) (c ralph.Comment, err error) {

@@ -19,8 +19,8 @@ import (
 	"ralph/store"
 )
 
-// completions list the shell's suggestions for an argument or a flag, by its word in the usage.
-// Each suggestion is "value\tdescription".
+// completions has the shell's suggestions for an argument or a flag, by its word in the usage. Each suggestion is
+// "value\tdescription".
 var completions = map[string]func(tx *store.Tx, start string) ([]string, error){
 	"ID":   completeTasks,
 	"TASK": completeTasks,
@@ -84,10 +84,10 @@ func settings(_ *cobra.Command, args []string, start string) (names []string, _ 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// offered is the number of tasks suggested at once.
+// offered is the maximum number of suggested tasks.
 const offered = 100
 
-// completeTasks suggests tasks in the order of the queue, also in the form TASK-12.
+// completeTasks suggests tasks in the order of the queue, also as TASK-12.
 func completeTasks(tx *store.Tx, start string) ([]string, error) {
 	f := store.TaskFilter{Limit: offered}
 	name := ""
@@ -97,7 +97,7 @@ func completeTasks(tx *store.Tx, start string) ([]string, error) {
 	if start != "" {
 		var err error
 		if f.Begins, err = strconv.ParseInt(start, 10, 64); err != nil || f.Begins <= 0 {
-			return nil, nil //nolint:nilerr // nothing begins so
+			return nil, nil //nolint:nilerr // no task has such a number
 		}
 	}
 	tasks, err := tx.Tasks(f)
@@ -114,7 +114,7 @@ func collect[T any](list []T, err error, line func(T) string) ([]string, error) 
 	return lines, err
 }
 
-// flagValues are the accepted values of flags, by name.
+// flagValues has the accepted values of flags, by name.
 var flagValues = map[string][]string{
 	"status": ralph.Words,
 	"verb":   texts(ralph.Verbs),

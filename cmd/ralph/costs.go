@@ -27,7 +27,7 @@ type cost struct {
 	Tokens   int64   `json:"tokens"`
 }
 
-// reportCosts prints the costs since a moment (zero: all), or of a run, by model, agent, day or feature.
+// reportCosts prints the costs since a time (zero: all), or of a run, by model, agent, day or feature.
 func (a *app) reportCosts(ctx context.Context, by string, from time.Time, run int64) error {
 	if err := oneOf("--by", by, "model", "agent", "day", "feature"); err != nil {
 		return err
@@ -65,8 +65,7 @@ func (a *app) reportCosts(ctx context.Context, by string, from time.Time, run in
 	return a.print(append([]cost{}, list...), func(w io.Writer) { costTable(w, a.screen(), by, list) })
 }
 
-// costsByDay sums up the costs of each day since a moment (zero: the last 30 days). It omits days
-// without a session.
+// costsByDay sums up the costs of each day since a time (zero: the last 30 days). It omits days without a session.
 func costsByDay(tx *store.Tx, from, to time.Time) (list []cost, err error) {
 	if from.IsZero() {
 		from = to.AddDate(0, 0, -30)

@@ -56,8 +56,8 @@ func newDBCheck(a *app) *cobra.Command {
 	})
 }
 
-// sayChecked prints the problems and their rows. It recommends a backup only if the file itself is
-// damaged, and says that later changes would be lost.
+// sayChecked prints the problems and their rows. It recommends a backup only if the file itself is damaged, and says
+// that later changes would be lost.
 func sayChecked(w io.Writer, v checked, advice string) {
 	for _, p := range v.Problems {
 		fmt.Fprintf(w, "%d %s: %s\n", len(p.Rows), p.What, strings.Join(p.Rows, ", "))
@@ -136,7 +136,7 @@ func newDBRestore(a *app) *cobra.Command {
 	})
 }
 
-// alone locks out every run.
+// alone prevents runs.
 func alone(ctx context.Context, p *project.Project) (unlock func() error, err error) {
 	if err := p.Make(ctx); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func newDBURL(a *app) *cobra.Command {
 	})
 }
 
-// toFile is the argument of `db move` for the file of the state folder.
+// toFile is the argument of `db move` for the file in the state folder.
 const toFile = "file"
 
 func newDBMove(a *app) *cobra.Command {

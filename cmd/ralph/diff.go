@@ -24,12 +24,12 @@ import (
 type difference struct {
 	TaskID  int64    `json:"task_id"`
 	Session string   `json:"session"`
-	From    string   `json:"from"`  // the first parent of to if that is merged, else the newest commit of the target in to
+	From    string   `json:"from"`  // the first parent of a merged To, else its newest commit of the target
 	To      string   `json:"to"`    // the commit with the work
 	Files   []string `json:"files"` // the files that wait for a person, from the top of the repository; empty for all
-	Said    string   `json:"said"`  // by reviewers and by the author, in Markdown; empty without a review
+	Said    string   `json:"said"`  // words of reviewers and of the author, in Markdown; empty without a review
 	Diff    string   `json:"diff"`  // as git prints it; secrets are masked
-	whole   []string // the files that a person has approved or is to: they come first, with all of their lines
+	whole   []string // the files for a person's approval: they come first, with all of their lines
 }
 
 func newDiff(a *app) *cobra.Command {
@@ -51,7 +51,7 @@ func newDiff(a *app) *cobra.Command {
 	return cmd
 }
 
-// text is the difference, after comment lines that git apply ignores.
+// text returns the difference, after comment lines that git apply ignores.
 func (d difference) text() string {
 	var b strings.Builder
 	inbox.Whole(&b, term.Screen{}, "# ", d.Said)
@@ -62,7 +62,7 @@ func (d difference) text() string {
 func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 	var c ralph.Change
 	ok := false
-	if id, perr := ralph.ParseTaskID(name); perr == nil { // the whole change of a task, including the part that waits
+	if id, perr := ralph.ParseTaskID(name); perr == nil { // all of a task's change, including the waiting part
 		if err := tx.CheckTask(id); err != nil {
 			return d, err
 		}
@@ -130,8 +130,8 @@ func (a *app) fill(ctx context.Context, d *difference, stat bool) error {
 	return nil
 }
 
-// locate finds the commits to compare, and fetches the commits of another machine. It compares unmerged work with the
-// newest commit of the target that it has.
+// locate finds the commits to compare, and fetches those of another machine. It compares unmerged work with the newest
+// commit of the target that the work contains.
 func (a *app) locate(ctx context.Context, p *project.Project, tree *worktree.Tree, d *difference) (err error) {
 	db, err := p.Open(ctx)
 	if err != nil {

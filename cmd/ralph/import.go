@@ -23,7 +23,7 @@ import (
 	"ralph/store"
 )
 
-// errDryRun rolls back a transaction whose effects are only shown.
+// errDryRun rolls back a transaction after its effects were shown.
 var errDryRun = errors.New("dry run")
 
 // imported is the output of `ralph import --json`.
@@ -39,7 +39,7 @@ type imported struct {
 
 // A taskFile is a file to import.
 type taskFile struct {
-	name string // name for people
+	name string // its name for people
 	path string // "" for standard input
 	data []byte
 	in   ralph.Import
@@ -149,7 +149,7 @@ func gatesOf(list []taskFile) (all []ralph.Offer) {
 	return all
 }
 
-// takes asks whether commands that a file offers are to verify its tasks; false if there is no terminal to ask at.
+// takes asks whether offered commands should verify the file's tasks; false without a terminal.
 func (a *app) takes(list []ralph.Offer) bool {
 	if !term.Is(a.in) {
 		return false
@@ -163,7 +163,7 @@ func (a *app) takes(list []ralph.Offer) bool {
 	return err == nil && (answer == "y" || answer == "yes")
 }
 
-// note names the tasks without verification, and the commands that were offered and not taken.
+// note names the tasks without verification, and the offered commands that were not accepted.
 func (o *imported) note() {
 	if o.unproved > 0 {
 		o.Notes = append(o.Notes, fmt.Sprintf("new tasks without a command that proves them: %d; "+
@@ -238,8 +238,8 @@ func (a *app) taskFile(name, format string) (f taskFile, err error) {
 	return f, err
 }
 
-// taskFolder reads the plans of a folder in the order of their names: files called tasks.md, in it or below, with the
-// files beside them as context; else the files *.md in it. It names those without tasks.
+// taskFolder reads the plans of a folder by name: files called tasks.md, in it or below, with the files beside them as
+// context; otherwise the files *.md in it. It names files without tasks.
 func (a *app) taskFolder(arg, path, format string) (list []taskFile, err error) {
 	plans, err := exchange.Plans(os.DirFS(path))
 	if err != nil {

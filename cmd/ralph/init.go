@@ -93,8 +93,7 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	return err
 }
 
-// yes asks the person at the terminal; usual is the answer of an empty line. Without a person, the
-// answer is no.
+// yes asks the person at the terminal; usual is the answer to an empty line. Without a terminal, the answer is no.
 func (a *app) yes(question string, usual bool) bool {
 	if a.json || !term.Is(a.in) {
 		return false
@@ -113,8 +112,8 @@ func (a *app) yes(question string, usual bool) bool {
 	return false
 }
 
-// offerCommit commits a new ralph.yaml if the person at the terminal agrees: agents do not see uncommitted files.
-// Without a person, it prints the command.
+// offerCommit commits a new ralph.yaml if the person at the terminal agrees, because agents do not see uncommitted
+// files. Without a terminal, it prints the command.
 func (a *app) offerCommit(ctx context.Context, root string) {
 	const message = "Add ralph.yaml"
 	commit, err := "", error(nil)
@@ -134,7 +133,7 @@ func (a *app) offerCommit(ctx context.Context, root string) {
 // A setup holds the results of `ralph init`: the files it wrote and the project it found.
 type setup struct {
 	path, text     string // path and text of the configuration
-	written, added bool   // all of it, or its checks
+	written, added bool   // all of the file, or only its checks
 	use            string // the agent
 	installed      []string
 	found, others  []project.Likely
@@ -199,8 +198,8 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 	return err
 }
 
-// offerForge asks the person at the terminal whether issues should become tasks, if the project has a remote on a
-// forge and a token for it. It changes nothing without a yes.
+// offerForge asks the person at the terminal whether issues should become tasks, if the project has a remote on a forge
+// and a token for it. Without a yes it changes nothing.
 func (a *app) offerForge(ctx context.Context, p *project.Project, path string) error {
 	if !term.Is(a.in) || p.Forges() {
 		return nil
@@ -248,7 +247,7 @@ func (a *app) configure(
 		return s, usage(fmt.Errorf("%s exists already: set verify in it", s.path))
 	}
 	if !s.written && len(verify) == 0 && (again == nil || !lacks) {
-		return s, nil // the one there
+		return s, nil // the existing configuration
 	}
 	commands := verify
 	if len(verify) == 0 {
@@ -277,7 +276,7 @@ func (a *app) configure(
 	return s, nil
 }
 
-// check runs the checks of a new project, with try in a workspace.
+// check runs the checks of a new project; with try, in a workspace.
 func (a *app) check(
 	ctx context.Context, p *project.Project, db *store.DB, out *doctor.Initialised, try bool,
 ) (err error) {
@@ -301,8 +300,8 @@ func (a *app) check(
 	return nil
 }
 
-// present lists the agents whose programs are in PATH, and sets use to a working one unless it is named: claude if it
-// is there, else the first one.
+// present lists the agents whose programs are in PATH. Unless use is set, it sets use to a working one: claude if
+// present, else the first.
 func present(use *string) (names []string, err error) {
 	for _, p := range kinds.Present(func(program string) bool { _, err := exec.LookPath(program); return err == nil }) {
 		names = append(names, p.Name)
@@ -320,7 +319,7 @@ func present(use *string) (names []string, err error) {
 	return names, nil
 }
 
-// configured returns the text of a configuration; none is true if there is none yet.
+// configured returns the text of a configuration; none is true if it does not exist yet.
 func configured(path string) (text string, none bool, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -85,7 +85,7 @@ func (a *app) removeMachine(ctx context.Context, name string) error {
 			return err
 		}
 		var err error
-		if p.Confinement, err = p.Confine(ctx); err != nil { // a done may have to be verified
+		if p.Confinement, err = p.Confine(ctx); err != nil { // a done may need a check
 			return err
 		}
 		l, err := p.Loop(ctx, db)

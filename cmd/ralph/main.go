@@ -1,7 +1,7 @@
 // Command ralph works through a queue of tasks with a coding agent while nobody watches. See `ralph
 // help`.
 //
-// Each file is a command and is named like it. The rules are in the packages that the commands use.
+// Each file has the command of its name. The rules are in the packages that the commands use.
 package main
 
 import (
@@ -30,8 +30,8 @@ func run() int {
 	return complain(a, err)
 }
 
-// complain prints an error in one line and returns the exit status (unattended, "Ending a run").
-// Only here do errors become exit statuses.
+// complain prints an error in one line and returns the exit status (unattended, "Ending a run"). It is the only place
+// where errors become exit statuses.
 func complain(a *app, err error) int {
 	if err == nil {
 		return ralph.ExitOK
@@ -60,8 +60,8 @@ func complain(a *app, err error) int {
 	return ralph.ExitFailure
 }
 
-// once returns the messages of joined errors, each once: a problem of the database, for example, is reported by all its
-// readers.
+// once returns the messages of joined errors, each once, since for example all readers of the database report its
+// problem.
 func once(err error) string {
 	var said []string
 	for _, e := range parts(err) {
@@ -72,7 +72,7 @@ func once(err error) string {
 	return strings.Join(said, "\n")
 }
 
-// parts returns the errors that were joined into one.
+// parts returns the errors joined in one.
 func parts(err error) (list []error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -82,7 +82,7 @@ func parts(err error) (list []error) {
 		list = append(list, parts(e)...)
 	}
 	if errors.Join(list...).Error() != err.Error() {
-		return []error{err} // it words the wrapped errors itself
+		return []error{err} // its message has those of the wrapped errors
 	}
 	return list
 }

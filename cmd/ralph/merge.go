@@ -43,8 +43,8 @@ func newMerge(a *app) *cobra.Command {
 	return cmd
 }
 
-// mergeQueued merges the queue, as a run would, and prints the result. If a run is in progress, it tells that the
-// run will merge. task is the task whose change a person has just queued; 0 for none.
+// mergeQueued merges the queue like a run, and prints the result. If a run is in progress, it says that the run will
+// merge. task is the task whose change a person has just queued; 0 for none.
 func (a *app) mergeQueued(ctx context.Context, task int64) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -74,7 +74,7 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 		if err != nil {
 			return err
 		}
-		if task == 0 { // a person asks for it now: a remote that was away is tried at once
+		if task == 0 { // a person asks for it: an unreachable remote is tried again at once
 			if err := db.Tx(ctx, (*store.Tx).ReachedRemote); err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func mergeLoop(ctx context.Context, p *project.Project, db *store.DB) (l *loop.L
 	return p.Loop(ctx, db)
 }
 
-// mergesNext finds out which process merges the queue.
+// mergesNext returns the process that will merge the queue.
 func mergesNext(ctx context.Context, p *project.Project, db *store.DB) (mergeStep, error) {
 	queued, err := store.Read(ctx, db, (*store.Tx).QueuedChanges)
 	if err != nil || len(queued) == 0 {
@@ -140,11 +140,10 @@ func mergesNext(ctx context.Context, p *project.Project, db *store.DB) (mergeSte
 	return mergeHere, nil
 }
 
-// mergeLog is the file with the output of the latest merge that a dashboard or chat began.
+// mergeLog is the file with the output of the last merge that a dashboard or chat began.
 const mergeLog = "merge.log"
 
-// mergeDetached starts `ralph merge --now` as a separate process if something is queued and no run
-// is in progress.
+// mergeDetached starts `ralph merge --now` as a separate process if a change is queued and no run is in progress.
 func mergeDetached(ctx context.Context, p *project.Project, db *store.DB) error {
 	if next, err := mergesNext(ctx, p, db); err != nil || next != mergeHere {
 		return err

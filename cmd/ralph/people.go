@@ -26,7 +26,7 @@ const (
 	useNothing = "if the task needs it, " + useAsk
 )
 
-// reads marks a command that decides nothing for people: sessions may run it.
+// reads marks a command that decides nothing for people, so that sessions may run it.
 const reads = ""
 
 // powers gives, for every command, the advice to a session that tries it, or reads. A session must
@@ -115,7 +115,7 @@ func (a *app) forPeople(root *cobra.Command) {
 	}
 }
 
-// leaves returns the commands that do something.
+// leaves returns the commands without subcommands.
 func leaves(cmd *cobra.Command) (list []*cobra.Command) {
 	for _, c := range cmd.Commands() {
 		list = append(list, leaves(c)...)
@@ -136,7 +136,7 @@ func (a *app) refuseInSession(ctx context.Context, instead string) error {
 	}
 	home, err := state.Locate(ctx, dir, a.environ)
 	if err != nil {
-		return nil //nolint:nilerr // there is no queue to decide on; the command itself reports the problem
+		return nil //nolint:nilerr // without a queue there is nothing to decide; the command itself reports it
 	}
 	command := text.Line(strings.Join(append([]string{"ralph"}, os.Args[1:]...), " "), 200)
 	name, err := home.Inside(ctx, a.environ, dir, command)

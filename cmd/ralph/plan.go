@@ -63,14 +63,14 @@ func newPlan(a *app) *cobra.Command {
 	return cmd
 }
 
-// A planRun is a task that plans, as a run is to make it.
+// A planRun is a planning task for a run.
 type planRun struct {
 	yes    bool // approve all of it
 	task   int64
-	queued bool // for another run in progress
+	queued bool // another run in progress will do it
 
 	feature string                          // feature to plan
-	name    func(*store.Tx) (string, error) // names it
+	name    func(*store.Tx) (string, error) // returns its name
 }
 
 // approveOwn approves the proposals of a planning task, and no others of its feature.
@@ -146,7 +146,7 @@ func (a *app) idea(o *runOptions, idea, file string) error {
 	return nil
 }
 
-// featureName makes a name of the first words of an idea.
+// featureName makes a name from the first words of an idea.
 func featureName(idea string) string {
 	words := strings.FieldsFunc(strings.ToLower(idea), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -219,7 +219,7 @@ func (a *app) decidePlan(ctx context.Context, feature string, names []string, ap
 	})
 }
 
-// converse has a person at a terminal answer the questions of a task that plans, until over is closed.
+// converse lets a person at a terminal answer the questions of a planning task, until over is closed.
 func (a *app) converse(ctx context.Context, db *store.DB, task int64, over <-chan struct{}) {
 	lines := a.typed(over)
 	asked := map[int64]bool{}
@@ -259,7 +259,7 @@ func (a *app) converse(ctx context.Context, db *store.DB, task int64, over <-cha
 			}
 			id := waits
 			if waits = 0; answer == "" {
-				continue // it waits in the inbox
+				continue // the question waits in the inbox
 			}
 			err := db.Tx(ctx, func(tx *store.Tx) error { return tx.Answer(id, answer, a.person()) })
 			if err != nil {

@@ -102,7 +102,7 @@ func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, er
 	return string(b), path, nil
 }
 
-// unescaping matches a line of a description that the form escapes, so that it is not read as a heading or a box.
+// unescaping matches a line of a description that the form escapes, because it looks like a heading or a box.
 var unescaping = regexp.MustCompile(`(?m)^(\s*)\\([#\-*+\d[☐☑☒])`)
 
 // editPlan applies the differences between two texts of a plan to its tasks, and describes each

@@ -23,11 +23,11 @@ import (
 // A protected path is an item of `ralph protect --json`.
 type protected struct {
 	Rule   string             `json:"rule"`
-	Tried  string             `json:"tried"`  // a file that the rule is about
-	Answer permission.Verdict `json:"answer"` // to a change of it
+	Tried  string             `json:"tried"`  // a file that the rule covers
+	Answer permission.Verdict `json:"answer"` // to a change of the file
 }
 
-// newProtect denies agents to change files: it writes rules, and tries them.
+// newProtect makes the command that forbids agents to change files: it writes rules, and tries them.
 func newProtect(a *app) *cobra.Command {
 	return newCommand("protect GLOB...", func(cmd *cobra.Command, args []string) error {
 		var rules []string
@@ -67,7 +67,7 @@ func newProtect(a *app) *cobra.Command {
 	})
 }
 
-// tryProtected asks the present rules about changing a file that each glob matches.
+// tryProtected asks the present rules about a change of a file that matches each glob.
 func (a *app) tryProtected(ctx context.Context, rules, globs []string) (list []protected, err error) {
 	p, err := a.project(ctx)
 	if err != nil {

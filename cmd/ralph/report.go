@@ -98,7 +98,7 @@ func (o runOptions) checkReport(a *app) error {
 	return nil
 }
 
-// leaving is where the report of a run is left.
+// leaving returns where a run writes its report.
 func (o runOptions) leaving(a *app) (l report.Leaving, err error) {
 	if err := o.checkReport(a); err != nil || o.report == "" && o.format != formatGitHub {
 		return l, err

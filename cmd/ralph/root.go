@@ -17,13 +17,13 @@ import (
 	"ralph"
 )
 
-// everyDay are the commands that `ralph help` lists; its topics list the others.
+// everyDay has the commands that `ralph help` lists; its topics list the others.
 var everyDay = []string{
 	"init", "run", "add", "list", "show", "status", "watch", "inbox", "answer", "approve", "reject", "retry", "undo",
 	"diff", "report", "stop",
 }
 
-// shortcuts are commands at the top level that do the same as a longer one.
+// shortcuts are commands at the top level that stand for longer ones.
 var shortcuts = map[string]string{
 	"add": "task add", "list": "task list", "show": "task show", "retry": "task retry", "cancel": "task cancel",
 	"log": "session log",
@@ -330,10 +330,9 @@ func didYouMean(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(close, " or --"))
 }
 
-// similar returns, sorted, the words that begin with the typed one, or differ from it by at most
-// that number of letters.
+// similar returns, sorted, the words that begin with the typed one, or differ from it by at most distance letters.
 func similar(words []string, typed string, distance int) []string {
-	all := &cobra.Command{SuggestionsMinimumDistance: distance} // cobra only compares names of commands
+	all := &cobra.Command{SuggestionsMinimumDistance: distance} // cobra compares only names of commands
 	for _, word := range words {
 		if !strings.Contains(word, " ") {
 			all.AddCommand(&cobra.Command{Use: word, Run: func(*cobra.Command, []string) {}})

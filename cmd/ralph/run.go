@@ -48,7 +48,7 @@ func setKeys(cmd *cobra.Command, p *project.Project, flags []keyFlag) error {
 		if set := cmd.Flags().Lookup(f.flag); set != nil && set.Changed {
 			if err := p.Config.Set(f.key, "flag", set.Value.String()); err != nil {
 				if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
-					err = fmt.Errorf("--%s %s", f.flag, wrong.Problem) // as it was typed
+					err = fmt.Errorf("--%s %s", f.flag, wrong.Problem) // with the flag's name instead of the key
 				}
 				return usage(err)
 			}
@@ -275,7 +275,7 @@ func (o *runOptions) loop(
 	}
 	if p.Forges() && !o.dryRun {
 		if o.bystanders.Forge, err = p.Syncer(ctx, db, l.Merger); err != nil {
-			// The work continues without it, except that there would be no pull requests.
+			// The run continues without it, unless it needs pull requests.
 			if l.Merger.Pulls {
 				return nil, err
 			}
@@ -291,7 +291,7 @@ func (o *runOptions) loop(
 	return l, err
 }
 
-// queuePlan leaves the planning to the run in progress.
+// queuePlan leaves the planning task to the run in progress.
 func (o *runOptions) queuePlan(ctx context.Context, a *app, l *loop.Loop) error {
 	if _, err := o.take(ctx, a, l); err != nil {
 		return err
@@ -356,7 +356,7 @@ func (o runOptions) setTimes(l *loop.Loop) (err error) {
 	return nil
 }
 
-// heed calls end at the first interrupt and now at each further one, until the run is over.
+// heed calls end at the first interrupt and now at each further one, until over is closed.
 func heed(interrupts <-chan os.Signal, over <-chan struct{}, now, end func()) {
 	for n := 0; ; n++ {
 		select {
@@ -366,7 +366,7 @@ func heed(interrupts <-chan os.Signal, over <-chan struct{}, now, end func()) {
 			switch {
 			case n == 0:
 				end()
-			case s != syscall.SIGHUP: // a closed terminal sends it twice, from the kernel and from the shell
+			case s != syscall.SIGHUP: // a closed terminal sends it twice, once by the kernel and once by the shell
 				now()
 			}
 		}
@@ -382,8 +382,8 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 		signal.Notify(interrupts, syscall.SIGHUP)
 	}
 	defer signal.Stop(interrupts)
-	// The channel is never read. Registering it makes a write to a closed pipe return an error
-	// instead of killing the run.
+	// The channel is never read. Registering it makes a write to a closed pipe return an error instead of killing the
+	// run.
 	closed := make(chan os.Signal, 1)
 	signal.Notify(closed, syscall.SIGPIPE)
 	defer signal.Stop(closed)

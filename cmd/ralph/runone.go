@@ -18,8 +18,8 @@ import (
 	"ralph/store"
 )
 
-// take makes the run's own task ready: it adds the task, or uses an open one with the same words, or queues an ended
-// one again. It returns a message if it did more than that.
+// take prepares the run's only task: it adds the task, or uses an open task with the same words, or queues an ended one
+// again. It returns a message if it did more than that.
 func (o *runOptions) take(ctx context.Context, a *app, l *loop.Loop) (said string, err error) {
 	return said, l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		switch {
@@ -32,7 +32,7 @@ func (o *runOptions) take(ctx context.Context, a *app, l *loop.Loop) (said strin
 	})
 }
 
-// adding adds the task that a run is for, unless there is an open one with the same words.
+// adding adds the run's only task, unless there is an open one with the same words.
 func (o *runOptions) adding(tx *store.Tx) (task int64, said string, err error) {
 	add := o.add
 	if o.plan != nil {
@@ -53,8 +53,7 @@ func (o *runOptions) adding(tx *store.Tx) (task int64, said string, err error) {
 	return task, "", err
 }
 
-// again puts a failed or cancelled task back into the queue, and refuses one that no session can
-// work on.
+// again puts a failed or cancelled task back into the queue. It returns an error if no session can work on the task.
 func again(tx *store.Tx, id int64, person string) (said string, err error) {
 	t, err := tx.Task(id)
 	switch {
@@ -69,7 +68,7 @@ func again(tx *store.Tx, id int64, person string) (said string, err error) {
 	return "", startable(tx, t)
 }
 
-// startable refuses a task that waits for something else than a session or a merge.
+// startable returns an error if a task waits for anything but a session or a merge.
 func startable(tx *store.Tx, t ralph.Task) error {
 	switch {
 	case t.Status == ralph.Proposed:
@@ -83,7 +82,7 @@ func startable(tx *store.Tx, t ralph.Task) error {
 	return nil
 }
 
-// noteNotBegun puts into the inbox that a run could not begin, and notifies people, unless a person sees it on a
+// noteNotBegun adds to the inbox that a run could not begin, and notifies people, unless a person sees it on a
 // terminal. If that cannot be stored, the reason is only printed.
 func (a *app) noteNotBegun(ctx context.Context, p *project.Project, db *store.DB, why error) {
 	if term.Is(a.err) {
@@ -113,7 +112,7 @@ func (a *app) noteNotBegun(ctx context.Context, p *project.Project, db *store.DB
 	}
 }
 
-// handOver leaves a task to the run in progress, and follows it with --wait.
+// handOver leaves a task to the run in progress, and follows the task with --wait.
 func (o *runOptions) handOver(ctx context.Context, a *app, l *loop.Loop, said string) error {
 	t, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(l.Task) })
 	if err != nil {

@@ -106,13 +106,13 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	return d, nil
 }
 
-// How long a run that the dashboard starts may take to begin, and how often ralph checks.
+// How long the start of a run from the dashboard may take, and how often ralph checks.
 const (
 	runBegins = time.Minute
 	runPoll   = 20 * time.Millisecond
 )
 
-// runLog is the file with the output of the latest run that the dashboard started.
+// runLog is the file with the output of the last run that the dashboard started.
 const runLog = "run.log"
 
 // startRun starts `ralph run` as a separate process, which outlives the dashboard, and waits until

@@ -110,8 +110,8 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
 	return p, u, systemd.NewManager(o.system, config, a.environ), nil
 }
 
-// decideTime is the time for deciding on a stopped session. A verification that takes longer is cut
-// off and repeated at the next start.
+// decideTime is the time to decide on a stopped session. A longer verification is cut off and repeated at the next
+// start.
 const decideTime = 30 * time.Second
 
 // serviceUser returns the user that a system service runs as: the named one, or the caller of sudo, or the current one.

@@ -90,7 +90,7 @@ func newSessionList(a *app) *cobra.Command {
 	return cmd
 }
 
-// money is a session's cost for a column: "~" before an estimate, "?" if it is unknown.
+// money returns a session's cost for a column: "~" before an estimate, "?" if it is unknown.
 func money(s show.SessionView) string {
 	switch cost := text.Money(s.CostUSD); {
 	case s.CostKnown || s.CostUSD == 0 && s.Tokens.Sum() == 0:
@@ -102,7 +102,7 @@ func money(s show.SessionView) string {
 	}
 }
 
-// rows are the cells of sessions in a table; several means that they come from several machines.
+// rows returns the cells of sessions in a table; several means that they come from several machines.
 func rows(list []show.SessionView, several bool) (rows [][]string) {
 	for _, s := range list {
 		state := cmp.Or(s.Ended, string(s.State))
@@ -156,15 +156,13 @@ func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
 	return list[max(0, agents)], nil
 }
 
-// shortSession is the number of digits that people see of a session's id. A shorter number names a
-// task.
+// shortSession is how many digits of a session's id people see. A shorter number names a task.
 const shortSession = 8
 
 // onAnotherMachine reports whether another machine has the files of a session, such as its transcript.
 func onAnotherMachine(s ralph.Session) bool { return s.Machine != "" && s.Machine != machine.Name() }
 
-// isThere returns an error if a file of a session is missing, or on the machine where the session
-// works or worked.
+// isThere returns an error if a file of a session is missing here: it does not exist, or is on another machine.
 func isThere(s ralph.Session, what string) error {
 	return fmt.Errorf("the %s of session %.8s is on %s: look at it there: %w", what, s.ID, s.Machine, ralph.ErrNotFound)
 }
@@ -229,7 +227,7 @@ type explained struct {
 	Steps    []signals.Step   `json:"steps"`
 }
 
-// explainDecision prints how a session was decided, rule by rule.
+// explainDecision prints the decision on a session, rule by rule.
 func (a *app) explainDecision(ctx context.Context, s ralph.Session) error {
 	var v explained
 	err := a.with(ctx, func(p *project.Project, db *store.DB) error {

@@ -92,13 +92,13 @@ func (a *app) inTerminal(
 	if err != nil {
 		return err
 	}
-	//nolint:forbidigo // it is a person's program on their terminal, and they end it
+	// //nolint:forbidigo // a person's program on their terminal, which they end
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = dir, append(append(a.environ, env...), added...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the rest belongs to the agent, and needs no completion
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // interrupts are for the agent
 	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // its status tells nothing about the task
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // the status tells nothing about the task
 		return err
 	}
 	if !task.Held() || !term.Is(a.in) {

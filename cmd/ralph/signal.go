@@ -15,7 +15,7 @@ import (
 	"ralph/signals"
 )
 
-// newSignal lets an agent without tools signal from within its session.
+// newSignal makes the command with which an agent without tools signals from its session.
 func newSignal(a *app) *cobra.Command {
 	cmd := newCommand("signal", func(cmd *cobra.Command, args []string) error {
 		socket := a.getenv(pipe.Variable)

@@ -60,7 +60,7 @@ func newTaskSplit(a *app) *cobra.Command {
 	return cmd
 }
 
-// toSplit resolves the argument: a suggestion by its comment, or a task, for which comment is 0.
+// toSplit resolves the argument: a suggestion by its comment, or a task; then comment is 0.
 func (a *app) toSplit(cmd *cobra.Command, arg string) (s exchange.Splitting, comment int64, err error) {
 	byTask := len(arg) > 5 && strings.EqualFold(arg[:5], "task-")
 	var id int64
@@ -87,8 +87,8 @@ func (a *app) toSplit(cmd *cobra.Command, arg string) (s exchange.Splitting, com
 	return s, comment, err
 }
 
-// editParts lets a person write the parts in an editor. Text that cannot be parsed is kept in a
-// file that the error names.
+// editParts lets a person write the parts in an editor. Text that cannot be parsed stays in a file, which the error
+// names.
 func (a *app) editParts(cmd *cobra.Command, s exchange.Splitting) (parts []ralph.Part, err error) {
 	if !term.Is(a.out) {
 		return nil, usage(errors.New("there is no terminal for an editor; give the parts with --parts FILE"))

@@ -19,7 +19,7 @@ import (
 	"ralph/store"
 )
 
-// reverted lists the completed tasks whose changes people have reverted, or that one. Facts that cannot be determined
+// reverted lists the completed tasks whose changes people have reverted; of one task unless task is 0. Unknown facts
 // become a warning.
 func reverted(ctx context.Context, p *project.Project, db *store.DB, task int64) []ralph.Reverted {
 	list, err := p.Reverted(ctx, db, task)

@@ -165,7 +165,7 @@ func newTaskList(a *app) *cobra.Command {
 	return cmd
 }
 
-// closed reports whether a task needs nobody's attention any more; a failed task needs a person.
+// closed reports whether a task needs no attention any more; a failed task needs a person.
 func closed(s ralph.Status) bool { return s.Ended() && s != ralph.Failed }
 
 func newTaskShow(a *app) *cobra.Command {
@@ -289,7 +289,7 @@ func newTaskEdit(a *app) *cobra.Command {
 	return cmd
 }
 
-// mayStop asks on a terminal whether an edit may stop the session that works on the task.
+// mayStop asks on a terminal whether an edit may stop the task's session.
 func (a *app) mayStop(ctx context.Context, edit func(tx *store.Tx) (before, t ralph.Task, err error)) (bool, error) {
 	if a.json || !term.Is(a.in) || !term.Is(a.out) {
 		return true, nil
@@ -325,7 +325,7 @@ func added(list, more []string) []string {
 type editedTask struct {
 	ralph.Task
 	Changes map[string]ralph.Edit `json:"changes"`
-	Stopped bool                  `json:"stopped"` // the session that works on it
+	Stopped bool                  `json:"stopped"` // the task's session
 }
 
 // sayEdited prints the effects of an edit, one line each.
@@ -488,7 +488,7 @@ func newRetry(a *app) *cobra.Command {
 	return cmd
 }
 
-// A retry says how a task is tried again.
+// A retry has the options of a task's next try.
 type retry struct {
 	how                string // for its next session; may be ""
 	fresh, asIs, again bool
@@ -505,7 +505,7 @@ func (r retry) check() error {
 	return nil
 }
 
-// do has a task retried, and describes the result.
+// do retries a task, and describes the result.
 func (r retry) do(tx *store.Tx, t ralph.Task, person string) (string, error) {
 	id := t.ID
 	if r.how != "" {

@@ -13,7 +13,7 @@ import (
 	"ralph/store"
 )
 
-// sayTokens prints how full the model's context is in each open session.
+// sayTokens prints the fill of the model's context in each open session.
 func (a *app) sayTokens(ctx context.Context) error {
 	list := []mcpserver.TokenStatus{}
 	err := a.with(ctx, func(p *project.Project, db *store.DB) error {

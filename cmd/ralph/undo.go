@@ -30,8 +30,8 @@ type undone struct {
 	State     string       `json:"status"`
 	Reason    string       `json:"status_reason"`
 	Conflicts []string     `json:"conflicts"` // files changed by later commits; empty if it is undone
-	Agent     int64        `json:"agent"`     // the task in which an agent undoes it; 0 if none was added
-	Commit    string       `json:"commit"`    // the undoing or restoring commit; "" if there is none (yet)
+	Agent     int64        `json:"agent"`     // the task for an agent that undoes it; 0 if none was added
+	Commit    string       `json:"commit"`    // the undoing or restoring commit; "" if there is none yet
 	Reverses  []string     `json:"reverses"`  // the commits that Commit reverses, the newest first
 	Files     int          `json:"files"`     // number of files that Commit changes
 
@@ -68,8 +68,8 @@ func newUndo(a *app) *cobra.Command {
 	return cmd
 }
 
-// undo undoes tasks one after the other, and merges the result. It begins with the change that was merged last,
-// since others may build on earlier ones. If it cannot undo one of them, it undoes none.
+// undo undoes tasks one after the other, and merges the result. It begins with the change that was merged last, since
+// later changes may build on earlier ones. If it cannot undo one of them, it undoes none.
 func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoing) error {
 	newest := map[int64]int64{} // by task: its latest change
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {
@@ -131,7 +131,7 @@ func undoOne(ctx context.Context, l *loop.Loop, id int64, u loop.Undoing) (v und
 	}
 	v.Conflicts = append(v.Conflicts, conflicts...)
 	switch {
-	case len(conflicts) == 0: // each builds on the commit of the one before
+	case len(conflicts) == 0: // each reverse builds on the one before
 		waits, err = l.MergeQueued(ctx)
 	case u.Agent:
 		v.Agent, err = l.UndoByAgent(ctx, id, conflicts, u)
@@ -184,7 +184,7 @@ func (v undone) say(w io.Writer, waits string) {
 		fmt.Fprintf(w, "TASK-%d is not undone: later commits changed the same lines of %s; "+
 			"undo those first, or have an agent do it: ralph undo %d --agent\n",
 			v.TaskID, text.VisibleLine(signals.FileList(v.Conflicts)), v.TaskID)
-	case v.Status == ralph.Merging && waits == "": // it was pushed
+	case v.Status == ralph.Merging && waits == "": // the branch was pushed
 		fmt.Fprintf(w, "TASK-%d: the reverse of its change becomes a pull request\n", v.TaskID)
 	case v.Status == ralph.Merging:
 		fmt.Fprintf(w, "TASK-%d: the reverse of its change waits to be merged (%s)\n",
