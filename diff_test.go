@@ -9,7 +9,7 @@ import (
 	"ralph"
 )
 
-func TestAPatchIsShownAsWhatItChanges(t *testing.T) {
+func TestAPatchIsShownAsChanges(t *testing.T) {
 	t.Parallel()
 	task := ralph.Task{Title: "Parse", Description: "one\ntwo\nthree", Priority: 2, Acceptance: []string{"works", "is\nfast"}}
 	title, description, priority, acceptance := "Parse URLs", "one\n2\nthree\nfour", 0, []string{"works"}

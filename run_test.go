@@ -6,7 +6,7 @@ import (
 	"ralph"
 )
 
-func TestWhatARunDoesIsSaidInPlainEnglish(t *testing.T) {
+func TestDoingIsPlainEnglish(t *testing.T) {
 	for _, tt := range []struct{ state, reason, until, want string }{
 		{"running", "", "", "running"},
 		{"running", "verifies the project", "", "running: verifies the project"},

@@ -8,7 +8,7 @@ import (
 	"ralph"
 )
 
-func TestWhichChangesEndASession(t *testing.T) {
+func TestEditsThatEndASession(t *testing.T) {
 	before := ralph.Task{Title: "A", Description: "a", Acceptance: []string{"it works"}, Verify: []string{"make test"}, Priority: 2}
 	for _, tt := range []struct {
 		name   string

@@ -41,8 +41,8 @@ func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeLookedAtIsNotJudged: a done is not, and what else was said is.
-func TestWhatCannotBeLookedAtIsNotJudged(t *testing.T) {
+// TestUnreadableWorkIsNotJudged: the done is not judged, other signals count.
+func TestUnreadableWorkIsNotJudged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		say  signals.Payload

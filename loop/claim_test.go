@@ -428,7 +428,7 @@ func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 	}
 }
 
-func TestReleasingTellsWhatBecomesOfTheTask(t *testing.T) {
+func TestReleasingTellsTheTasksStatus(t *testing.T) {
 	t.Parallel()
 	yes := true
 	for _, tt := range []struct {
@@ -558,7 +558,7 @@ func TestATaskWhoseAttemptsAreUsedUpInARun(t *testing.T) {
 	}
 }
 
-func TestWhoIsTooLateIsToldWhyAndLeavesNothing(t *testing.T) {
+func TestALateClaimLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()

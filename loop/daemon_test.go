@@ -216,7 +216,7 @@ func TestARunEndsWithItsWorkWhateverTheWindow(t *testing.T) {
 	})
 }
 
-func TestADaemonTakesUpWhatComesLater(t *testing.T) {
+func TestADaemonTakesLaterTasks(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon = true

@@ -131,9 +131,8 @@ func (b *workshop) last() ralph.Session {
 	return s
 }
 
-// TestWhatBecomesOfASession checks what its agent is told after each turn,
-// the findings, and the decision.
-func TestWhatBecomesOfASession(t *testing.T) {
+// TestResultsOfSessions checks the replies to the agent after each turn, the findings, and the decision.
+func TestResultsOfSessions(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
@@ -240,9 +239,9 @@ func TestWhatBecomesOfASession(t *testing.T) {
 	}
 }
 
-// TestWhatASessionShowsIsBounded: the first hundred entries of each list are
-// kept, and a change by one verification command is not attributed to the next.
-func TestWhatASessionShowsIsBounded(t *testing.T) {
+// TestEvidenceIsBounded: ralph keeps the first hundred entries of each list, and does not attribute a change by one
+// verification command to the next.
+func TestEvidenceIsBounded(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	var made []string
@@ -308,8 +307,8 @@ func TestACheckIsGivenItsTime(t *testing.T) {
 	}
 }
 
-// TestWhatASessionWaitsForIsShown, and only while it waits.
-func TestWhatASessionWaitsForIsShown(t *testing.T) {
+// TestTheCurrentCheckIsShown, and only during the check.
+func TestTheCurrentCheckIsShown(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("sleep 1.2")
@@ -333,8 +332,8 @@ func TestWhatASessionWaitsForIsShown(t *testing.T) {
 	}
 }
 
-// TestWhatASessionChangedIsSavedForPeople: line by line, beside its transcript.
-func TestWhatASessionChangedIsSavedForPeople(t *testing.T) {
+// TestASessionsDifferenceIsSaved: line by line, beside its transcript.
+func TestASessionsDifferenceIsSaved(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.repository()

@@ -105,8 +105,8 @@ func (b *bench) tx(t *testing.T, f func(*store.Tx) error) {
 	}
 }
 
-// TestWhatHasComeInIsAppliedInOrder up to the first failure; the rest is applied later.
-func TestWhatHasComeInIsAppliedInOrder(t *testing.T) {
+// TestResultsAreAppliedInOrder up to the first failure; the rest is applied later.
+func TestResultsAreAppliedInOrder(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		full           bool
@@ -144,8 +144,8 @@ func TestATaskIsPassedOverFiveTimes(t *testing.T) {
 	})
 }
 
-// TestWhatIsGotReadyIsWorkedOn: a task without a session yet counts as one in progress.
-func TestWhatIsGotReadyIsWorkedOn(t *testing.T) {
+// TestATaskInPreparationIsInProgress before it has a session.
+func TestATaskInPreparationIsInProgress(t *testing.T) {
 	t.Parallel()
 	for name, tasks := range map[string][]ralph.Task{
 		"files":      {{Files: []string{"web/**"}}, {Files: []string{"web/x"}}, {}},

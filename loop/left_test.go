@@ -66,7 +66,7 @@ func TestAClaimThatCannotBeReadIsNotRenewed(t *testing.T) {
 	}
 }
 
-func TestAWorkerHearsOnceWhatPeopleSay(t *testing.T) {
+func TestAWorkerHearsEachCommentOnce(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	id := b.add(ralph.Task{Title: "A"})
@@ -87,8 +87,8 @@ func TestAWorkerHearsOnceWhatPeopleSay(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentReportsIsStored with its session, and where the session stood if it ended midway.
-func TestWhatAnAgentReportsIsStored(t *testing.T) {
+// TestReportsAreStored with the session, and its state if it ended midway.
+func TestReportsAreStored(t *testing.T) {
 	t.Parallel()
 	exit := 3
 	report := agent.Report{
@@ -206,8 +206,8 @@ func TestWhereAPersonsSessionStood(t *testing.T) {
 	}
 }
 
-// TestAStateThatIsTakenAwayIsNotMadeAnew: its content would seem to have never existed.
-func TestAStateThatIsTakenAwayIsNotMadeAnew(t *testing.T) {
+// TestARemovedStateFolderIsNotMadeAnew: its content would seem to have never existed.
+func TestARemovedStateFolderIsNotMadeAnew(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.repository()
@@ -257,8 +257,8 @@ func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 	}
 }
 
-// TestWhatIsTakenAwayIsNotMadeAnew: a scan would leave a state folder without a database.
-func TestWhatIsTakenAwayIsNotMadeAnew(t *testing.T) {
+// TestRemovedFoldersAreNotMadeAnew: a scan would leave a state folder without a database.
+func TestRemovedFoldersAreNotMadeAnew(t *testing.T) {
 	t.Parallel()
 	pgtest.Files(t)
 	b := newWorkshop(t)

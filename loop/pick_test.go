@@ -17,9 +17,9 @@ import (
 	"ralph/store"
 )
 
-// TestWhichTaskFitsBesideOthers: scopes are hints within one priority, no
-// task waits forever, and a discipline's limit holds.
-func TestWhichTaskFitsBesideOthers(t *testing.T) {
+// TestTasksThatFitBesideOthers: scopes are hints within one priority, no task waits forever, and a discipline's limit
+// holds.
+func TestTasksThatFitBesideOthers(t *testing.T) {
 	t.Parallel()
 	task := func(id int64, priority int, kind string) ralph.Task {
 		return ralph.Task{ID: id, Priority: priority, Discipline: kind}

@@ -132,8 +132,8 @@ func redOf(t *testing.T, db *store.DB) (noted []ralph.BaselineRed) {
 	return noted
 }
 
-// TestWhatWasRedBefore: failures of an earlier run are run again, once.
-func TestWhatWasRedBefore(t *testing.T) {
+// TestEarlierFailuresRunAgain, once.
+func TestEarlierFailuresRunAgain(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string

@@ -7,7 +7,7 @@ import (
 	"ralph"
 )
 
-func TestWhatPeopleAskEndsWhatIsDoneNowOrSoon(t *testing.T) {
+func TestRequestsEndWorkNowOrSoon(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		control   string

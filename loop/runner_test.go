@@ -116,8 +116,8 @@ func TestWhenASessionMayBegin(t *testing.T) {
 	}
 }
 
-// TestWhetherThereIsRoomForAnotherSession beside the others, one of which has begun and may spend $7.
-func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
+// TestRoomForAnotherSession beside others, one of which may still spend $7.
+func TestRoomForAnotherSession(t *testing.T) {
 	t.Parallel()
 	db, run, raw := openStore(t, 1)
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
@@ -167,8 +167,8 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 	}
 }
 
-// TestWhatAResultSaysOfItsTask and of what hindered the run before it.
-func TestWhatAResultSaysOfItsTask(t *testing.T) {
+// TestResultsNameTheirTask, and obstacles of the run before it.
+func TestResultsNameTheirTask(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	s := &session.Session{}

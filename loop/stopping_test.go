@@ -116,9 +116,9 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 	}
 }
 
-// TestAGraceIsForWhoIsAskedToStop: without a request to stop, a check may
+// TestAGraceFollowsARequestToStop: without a request to stop, a check may
 // take longer than the grace period.
-func TestAGraceIsForWhoIsAskedToStop(t *testing.T) {
+func TestAGraceFollowsARequestToStop(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("sleep 1") // longer than the first look and the grace period after it
@@ -139,8 +139,8 @@ type salvager struct {
 
 func (s salvager) Salvage(string, agent.Death) (agent.Report, error) { return s.report, s.err }
 
-// TestWhatALostSessionLeft is decided by the next run, by the usual rules.
-func TestWhatALostSessionLeft(t *testing.T) {
+// TestLeftoversOfALostSession are decided by the next run, by the usual rules.
+func TestLeftoversOfALostSession(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no transcript")
 	for _, tt := range []struct {

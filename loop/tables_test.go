@@ -109,9 +109,9 @@ func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidOfWhatIsLeft: a task that is said to wait for people has an
-// item in the inbox, and the sentence stays short however many there are.
-func TestWhatIsSaidOfWhatIsLeft(t *testing.T) {
+// TestReasonsWithWorkLeft: a task that waits for people has an item in the inbox, and the sentence stays short however
+// many there are.
+func TestReasonsWithWorkLeft(t *testing.T) {
 	t.Parallel()
 	asks, behind := ralph.Task{ID: 1, Status: ralph.NeedsInput}, ralph.Task{ID: 2, Status: ralph.Blocked}
 	inbox := []store.InboxItem{{Kind: "question", TaskID: 1, Holding: true}, {Kind: "flag", TaskID: 2}}

@@ -96,9 +96,8 @@ func TestASessionThatCannotBeDecidedStopsNobody(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenToTheDatabaseDuringASession costs at most that session:
-// the run goes on, and says so.
-func TestWhatIsWrittenToTheDatabaseDuringASession(t *testing.T) {
+// TestForeignWritesDuringASession cost at most that session: the run goes on, and says so.
+func TestForeignWritesDuringASession(t *testing.T) {
 	t.Parallel()
 	for statement, want := range map[string]struct {
 		first  ralph.Status
@@ -187,8 +186,8 @@ func TestARunLeavesTheSessionsOfOthers(t *testing.T) {
 	})
 }
 
-// TestWhatCouldNotBeLookedAtIsSaid with the outcome, and in the log.
-func TestWhatCouldNotBeLookedAtIsSaid(t *testing.T) {
+// TestUnknownFactsAreReported with the outcome, and in the log.
+func TestUnknownFactsAreReported(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()

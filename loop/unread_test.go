@@ -247,8 +247,8 @@ func (s *saboteur) watch(
 	return strings.Join(lines, "\n")
 }
 
-// TestARunWhoseAgentFailsSaysWhatItCannotRead: the choice of another agent depends on it.
-func TestARunWhoseAgentFailsSaysWhatItCannotRead(t *testing.T) {
+// TestAnUnreadableStateOfAgentsIsReported: the choice of another agent depends on it.
+func TestAnUnreadableStateOfAgentsIsReported(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()

@@ -71,8 +71,8 @@ func TestALostSessionWhoseWorkspaceIsGone(t *testing.T) {
 	}
 }
 
-// TestALostSessionOfWhoseWorkspaceNothingIsKept has left no change.
-func TestALostSessionOfWhoseWorkspaceNothingIsKept(t *testing.T) {
+// TestALostSessionWithoutSavedWork has left no change.
+func TestALostSessionWithoutSavedWork(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
@@ -197,9 +197,9 @@ func TestTheWorkspaceOfALostSessionIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftInAWorkspaceIsNotLost: a session's work there is saved once, with the
-// session. Other work, left by a killed ralph or by somebody else, is saved separately.
-func TestWhatIsLeftInAWorkspaceIsNotLost(t *testing.T) {
+// TestWorkInAWorkspaceIsNotLost: a session's work there is saved once, with the session. Other work, left by a killed
+// ralph or another program, is saved separately.
+func TestWorkInAWorkspaceIsNotLost(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
@@ -259,8 +259,8 @@ func TestWhatIsLeftInAWorkspaceIsNotLost(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadOfALostWorkspaceIsSaid: the work that it kept is not looked for elsewhere.
-func TestWhatCannotBeReadOfALostWorkspaceIsSaid(t *testing.T) {
+// TestUnreadablePartsOfALostWorkspaceAreReported: its saved work is not searched for elsewhere.
+func TestUnreadablePartsOfALostWorkspaceAreReported(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()

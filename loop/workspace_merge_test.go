@@ -23,8 +23,8 @@ import (
 	"ralph/store"
 )
 
-// TestWhoGoesOnAfterItsCheckIsWaitedForByNobody: it is not about to be merged.
-func TestWhoGoesOnAfterItsCheckIsWaitedForByNobody(t *testing.T) {
+// TestNobodyWaitsForAContinuedSession: it is not about to be merged.
+func TestNobodyWaitsForAContinuedSession(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
@@ -256,8 +256,8 @@ func TestAConflictThatIsNotMended(t *testing.T) {
 	}
 }
 
-// TestWhatFailsOnlyMergedIsToldSo: otherwise the agent would look for the cause in vain.
-func TestWhatFailsOnlyMergedIsToldSo(t *testing.T) {
+// TestAnAgentLearnsOfAFailureOnlyOnceMerged: otherwise it would look for the cause in vain.
+func TestAnAgentLearnsOfAFailureOnlyOnceMerged(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("! { test -f theirs && test -f mine; }")

@@ -125,8 +125,8 @@ func TestAWorkspaceWhoseStateCannotBeNotedIsSaid(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeSavedFromAWorkspaceIsSaid: it is lost with the workspace.
-func TestWhatCannotBeSavedFromAWorkspaceIsSaid(t *testing.T) {
+// TestUnsavedWorkOfAWorkspaceIsReported: it is lost with the workspace.
+func TestUnsavedWorkOfAWorkspaceIsReported(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		taken func(session string) string // a ref that leaves no room for where it was to be saved
@@ -333,8 +333,8 @@ func TestASessionThatGetsNoWorkspaceIsNotBegunElsewhere(t *testing.T) {
 	}
 }
 
-// TestWhatAWorkerIsToldOfWorkThatIsAccepted: it is merged, or says what it waits for.
-func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
+// TestAnswersToAnAcceptedDone: the merge, or the reason to wait.
+func TestAnswersToAnAcceptedDone(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		before func(b *workshop, l *loop.Loop)

@@ -13,7 +13,7 @@ import (
 	"ralph/mcpserver"
 )
 
-func TestHTTPIsForThisMachineAndWhoHasTheToken(t *testing.T) {
+func TestHTTPNeedsThisMachineAndTheToken(t *testing.T) {
 	server := httptest.NewServer(mcpserver.NewClients("secret", func() (*mcp.Server, func()) { return mcpserver.New(mcpserver.Options{}), func() {} }))
 	defer server.Close()
 	for _, tt := range []struct {

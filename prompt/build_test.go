@@ -198,7 +198,7 @@ func TestTheBudgetIsMetWhereverItCanBe(t *testing.T) {
 	}
 }
 
-func TestWhatMattersIsThereWholeWhateverTheBudget(t *testing.T) {
+func TestMandatoryPartsAreComplete(t *testing.T) {
 	d := tight()
 	for i, text := range []*string{
 		&d.Task.Description, &d.Task.Acceptance[0], &d.Discipline.Instructions, &d.FeatureText, &d.LastSession.Remaining,
@@ -237,7 +237,7 @@ func TestAnswersGivenSinceTheLastSessionStandFirst(t *testing.T) {
 	}
 }
 
-func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
+func TestTheOrderOfOmission(t *testing.T) {
 	d := everything()
 	order := []string{ // each disappears from the prompt before the ones after it
 		"backoff.go\n", "backoff_test.go",
@@ -324,9 +324,9 @@ func BenchmarkBuildWithTenThousandLearnings(b *testing.B) {
 	}
 }
 
-// TestWordsAreThereWholeWhateverTheBudget: comments by people since the last session and
-// blocking flags are shown in full, and TooLong says so if there is no room for them.
-func TestWordsAreThereWholeWhateverTheBudget(t *testing.T) {
+// TestPeoplesWordsAreComplete: comments by people since the last session and blocking flags are shown in full, and
+// TooLong says so if there is no room for them.
+func TestPeoplesWordsAreComplete(t *testing.T) {
 	d := fresh()
 	long := strings.Repeat("on and on ", ralph.MaxText/10-10) + "to its end"
 	d.Comments = []ralph.Comment{{ID: 1, Kind: ralph.Note, AuthorKind: ralph.ByHuman, Body: "an old one"}, {ID: 2, Kind: ralph.Note, AuthorKind: ralph.ByHuman, Body: "said: " + long}}

@@ -153,7 +153,7 @@ func commented(t *testing.T, c ralph.Comment) block {
 	return blocks[len(blocks)-1]
 }
 
-func TestQuotedTextKeepsWhatCanBeSeen(t *testing.T) {
+func TestQuotedTextKeepsVisibleCharacters(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"ordinary text is untouched", "a\n\n\tb ~ `c` <d> & é 漢 −", "a\n\n\tb ~ `c` <d> & é 漢 −"},
 		{"an emoji of several parts stays one", "👩\u200d💻", "👩\u200d💻"},

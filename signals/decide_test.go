@@ -217,7 +217,7 @@ func TestEveryConversationEnds(t *testing.T) {
 	}
 }
 
-func TestTitlesAreComparedByWhatTellsThemApart(t *testing.T) {
+func TestTitlesAreComparedNormalized(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		same bool

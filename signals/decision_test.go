@@ -521,7 +521,7 @@ func TestProposals(t *testing.T) {
 }
 
 // TestLearningsAreMerged covers rule 8, except for which texts say the same:
-// see TestOnlyWhatSaysTheSameIsMerged.
+// see TestOnlyEqualTextsAreMerged.
 func TestLearningsAreMerged(t *testing.T) {
 	learned := func(text, scope, rationale string) signals.Learned {
 		return signals.Learned{Text: text, Kind: "decision", Scope: scope, Rationale: rationale}

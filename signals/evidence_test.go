@@ -98,8 +98,8 @@ func TestVerdictOfADone(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTakenIsSaid: a path is said whole unless it would fill the line, and the reason is always there.
-func TestWhatIsNotTakenIsSaid(t *testing.T) {
+// TestUntakenPathsAreNamed: in full unless a path would fill the line, and always with the reason.
+func TestUntakenPathsAreNamed(t *testing.T) {
 	for _, tt := range []struct{ path, want string }{
 		{"a/b.txt", "a/b.txt is deep"},
 		{strings.Repeat("x/", 99) + "xy", strings.Repeat("x/", 99) + "xy is deep"},

@@ -8,7 +8,7 @@ import (
 	"ralph/signals"
 )
 
-func TestWhatAGateComesTo(t *testing.T) {
+func TestVerdictsOfAGate(t *testing.T) {
 	lost := ralph.Weakening{Kind: ralph.TestLost, Test: "TestA", Command: "make test"}
 	changed := ralph.Weakening{Kind: ralph.TestChanged, Test: "TestB", Command: "make test"}
 	was, is := ralph.Blob{Path: "a_test.go", From: "1", To: "2"}, ralph.Blob{Path: "a_test.go", From: "1", To: "3"}

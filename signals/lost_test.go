@@ -61,7 +61,7 @@ func TestWaitsAfterLostSessions(t *testing.T) {
 	}
 }
 
-func TestWhatCouldNotBeSeenIsSaid(t *testing.T) {
+func TestUnknownFactsAreInTheReason(t *testing.T) {
 	d := signals.Decide(signals.Facts{Ending: ralph.Finished, Said: say(done), Unseen: []string{"the changed files: no index", "the saved files"}, Rules: rules})
 	for _, text := range []string{d.Reason, d.StatusReason} {
 		if !strings.HasSuffix(text, "it works; could not be looked at: the changed files: no index; the saved files") {

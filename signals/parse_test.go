@@ -102,8 +102,8 @@ func TestParseRefusesAndNamesTheField(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentIsToldOfAWrongCall: the message is all that an agent has to correct its call.
-func TestWhatAnAgentIsToldOfAWrongCall(t *testing.T) {
+// TestErrorsOfWrongCalls: an agent has only the message to correct its call.
+func TestErrorsOfWrongCalls(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("a", n) }
 	options := func(n int, option string) string {
 		return `{"question":"a","blocking":true,"options":[` + strings.TrimSuffix(strings.Repeat(`"`+option+`",`, n), ",") + `]}`

@@ -8,9 +8,8 @@ import (
 	"ralph/signals"
 )
 
-// TestOnlyWhatSaysTheSameIsMerged plays labelled pairs, in several languages. A wrong merge loses a fact, so every pair
-// is held to its label, both ways round.
-func TestOnlyWhatSaysTheSameIsMerged(t *testing.T) {
+// TestOnlyEqualTextsAreMerged plays labelled pairs in several languages, both ways round. A wrong merge loses a fact.
+func TestOnlyEqualTextsAreMerged(t *testing.T) {
 	text, err := os.ReadFile("testdata/pairs.tsv")
 	if err != nil {
 		t.Fatal(err)

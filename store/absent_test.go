@@ -11,9 +11,8 @@ import (
 	"ralph/store"
 )
 
-// TestWhatIsAbsentIsSaidInWords: whatever is asked of an empty database, and by whatever name or
-// number, no error says "sql: no rows in result set".
-func TestWhatIsAbsentIsSaidInWords(t *testing.T) {
+// TestErrorsOfMissingRows: whatever is asked of an empty database, no error says "sql: no rows in result set".
+func TestErrorsOfMissingRows(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	tx := reflect.TypeFor[*store.Tx]()
 	said := 0

@@ -14,7 +14,7 @@ import (
 	"ralph/store"
 )
 
-func TestThreeOpenBlockersAreEnoughWhoeverComesFirst(t *testing.T) {
+func TestAFourthOpenBlockerIsRefused(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	write(t, db, func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err })
 	const writers = 8
@@ -107,7 +107,7 @@ func TestHistoryOfAmendmentsIsReadOnly(t *testing.T) {
 
 // New information resets the stuck count (pipeline rule 5, decision 8); comments among agents do
 // not.
-func TestWhatPeopleSayIsNewInformation(t *testing.T) {
+func TestPeoplesCommentsAreNewInformation(t *testing.T) {
 	title := "B"
 	propose := func(tx *store.Tx) (int64, error) {
 		return tx.Propose(ralph.Amendment{TaskID: 1, Author: "agent", AuthorKind: ralph.ByAgent, Patch: ralph.Patch{Title: &title}, Rationale: "r"})
@@ -155,7 +155,7 @@ func TestWhatPeopleSayIsNewInformation(t *testing.T) {
 	}
 }
 
-func TestWhatHasEndedIsNotAmended(t *testing.T) {
+func TestEndedTasksAreNotAmended(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	title := "B"
 	propose := func(tx *store.Tx) (int64, error) {
@@ -182,7 +182,7 @@ func TestWhatHasEndedIsNotAmended(t *testing.T) {
 	write(t, db, func(tx *store.Tx) error { return tx.RejectAmendment(1, "it is off", "ann") }) // so that it waits for nobody
 }
 
-func TestARollbackNamesWhatChangedSince(t *testing.T) {
+func TestARollbackNamesLaterChanges(t *testing.T) {
 	title, description, priority, acceptance, verify := "B", "b", 1, []string{"b"}, []string{"true"}
 	before := ralph.Task{Title: "A", Description: "a", Priority: 3, Acceptance: []string{"a"}, Verify: []string{"false"}}
 	for _, tt := range []struct {

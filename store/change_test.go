@@ -69,8 +69,8 @@ func eventsOf(tx *store.Tx, after int64) (list []string, err error) {
 	return list, err
 }
 
-// TestWhatPeopleDoToAChange, and ralph on its way into the branch, by the state in which it is.
-func TestWhatPeopleDoToAChange(t *testing.T) {
+// TestActionsOnAChange of people, and of ralph on its way into the branch, by the change's state.
+func TestActionsOnAChange(t *testing.T) {
 	dropped, sentBack := ralph.EventType(ralph.ChangeDropped{}), ralph.EventType(ralph.ChangeSentBack{})
 	added, commented := ralph.EventType(ralph.ChangeQueued{}), ralph.EventType(ralph.CommentAdded{})
 	status := ralph.EventType(ralph.TaskStatusChanged{})
@@ -282,8 +282,8 @@ func TestTheLine(t *testing.T) {
 	}
 }
 
-// TestWhatIsMergedAlone was sent back too often.
-func TestWhatIsMergedAlone(t *testing.T) {
+// TestATaskThatIsMergedAlone was sent back too often.
+func TestATaskThatIsMergedAlone(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	write(t, db, func(tx *store.Tx) (err error) {
 		for i := range 4 {
@@ -317,8 +317,9 @@ func TestWhatIsMergedAlone(t *testing.T) {
 	}
 }
 
-// TestWhatReleasesABlocker: the inbox item of a blocker allows the retry that releases it, and its task needs a person.
-func TestWhatReleasesABlocker(t *testing.T) {
+// TestRetriesThatReleaseABlocker: the inbox item of a blocker allows the retry that releases it, and its task needs a
+// person.
+func TestRetriesThatReleaseABlocker(t *testing.T) {
 	for _, tt := range []struct {
 		name, action string
 		accepted     bool

@@ -70,8 +70,8 @@ func addTasks(tx *store.Tx, titles ...string) error {
 	return nil
 }
 
-// TestFactsAreWhatTheDatabaseKnows of a session's task: what earlier sessions and people left is among them.
-func TestFactsAreWhatTheDatabaseKnows(t *testing.T) {
+// TestFactsAreReadFromTheDatabase, including those that earlier sessions and people left.
+func TestFactsAreReadFromTheDatabase(t *testing.T) {
 	db, first := working(t)
 	flag := says(t, db, first, signals.Flag{What: "it leaks", Severity: "blocking", Category: "bug"},
 		signals.Flag{What: "it is slow", Severity: "warning", Category: "bug"})[0]
@@ -133,8 +133,8 @@ func TestAStopIsAFact(t *testing.T) {
 	}
 }
 
-// TestWhichTasksAnAgentWaitsFor: what a text names.
-func TestWhichTasksAnAgentWaitsFor(t *testing.T) {
+// TestUpstreamTasks are those that a text names.
+func TestUpstreamTasks(t *testing.T) {
 	db, s := working(t) // TASK-1
 	write(t, db, func(tx *store.Tx) error {
 		if err := addTasks(tx, "Parse the header", "Parse the body", "Paint #2 doors", "Old thing", "Depends", "Parse the header",
@@ -182,8 +182,8 @@ func TestWhichTasksAnAgentWaitsFor(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownOfASuggestion: whether an open task has its title, its feature exists, and how many entered the queue today.
-func TestWhatIsKnownOfASuggestion(t *testing.T) {
+// TestFactsOfASuggestion: whether an open task has its title, its feature exists, and how many entered the queue today.
+func TestFactsOfASuggestion(t *testing.T) {
 	db, s, now := clocked(t)
 	write(t, db, func(tx *store.Tx) error {
 		if err := errors.Join(addTasks(tx, "Tidy up", "Gone"), tx.PutFeature(ralph.Feature{Name: "url"}), tx.Move(3, ralph.Cancelled, ralph.Person, "")); err != nil {
@@ -238,8 +238,8 @@ func TestWhatIsKnownOfASuggestion(t *testing.T) {
 	}
 }
 
-// TestWhatALearningIsComparedWith: the learnings of its scope, and of the task itself.
-func TestWhatALearningIsComparedWith(t *testing.T) {
+// TestKnownLearnings are those of the learning's scope, and of the task itself.
+func TestKnownLearnings(t *testing.T) {
 	db, s := working(t)
 	write(t, db, func(tx *store.Tx) error {
 		learn := func(text, scope string) signals.Learn {
@@ -437,8 +437,8 @@ func TestATaskThatSomebodyElseMoved(t *testing.T) {
 	})
 }
 
-// TestWhatIsBookedLate counts once, as the difference to what it was settled with.
-func TestWhatIsBookedLate(t *testing.T) {
+// TestLateCosts count once, as the difference to the charge at the decision.
+func TestLateCosts(t *testing.T) {
 	db, s := working(t)
 	s.CostUSD = 2
 	write(t, db, func(tx *store.Tx) error {

@@ -31,7 +31,7 @@ func last(t *testing.T, db *store.DB) (e ralph.Event, payload map[string]any) {
 	return e, payload
 }
 
-func TestTheEventOfABlockedTaskSaysWhatItWaitsFor(t *testing.T) {
+func TestTheEventOfABlockedTaskHasItsReasons(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	write(t, db, func(tx *store.Tx) error {
 		for _, task := range []ralph.Task{{Title: "A", Priority: 2}, {Title: "B", Priority: 2, DependsOn: []int64{1}}} {
@@ -53,8 +53,8 @@ func TestTheEventOfABlockedTaskSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// TestWhatATaskWaitsForChanges resolves a blocker of a task that depends on another one besides.
-func TestWhatATaskWaitsForChanges(t *testing.T) {
+// TestReasonsToWaitChange: it resolves a blocker of a task that also depends on another one.
+func TestReasonsToWaitChange(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	blocker := int64(0)
 	write(t, db, func(tx *store.Tx) (err error) {
@@ -96,7 +96,7 @@ func TestWhatATaskWaitsForChanges(t *testing.T) {
 	tally("map[needs_you:1 waiting:1]")
 }
 
-func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {
+func TestTheEventOfAWaitTellsIfItIsForTheAgent(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	until := time.Now().Add(time.Hour)
 	write(t, db, func(tx *store.Tx) error {

@@ -71,7 +71,7 @@ func wrong(list []moment) (found []string) {
 	return found
 }
 
-func TestWhatIsWrongInAHistory(t *testing.T) {
+func TestFaultsOfAHistory(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		list []moment
@@ -356,8 +356,8 @@ func TestATransactionIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestWhoCannotReachTheRemote leaves it alone for a while; other machines do not.
-func TestWhoCannotReachTheRemote(t *testing.T) {
+// TestAMachineWithoutTheRemote leaves it alone for a while; other machines do not.
+func TestAMachineWithoutTheRemote(t *testing.T) {
 	db := handle(t, pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	away := func(want bool) {
 		t.Helper()

@@ -202,9 +202,9 @@ func TestCommentsWithoutATableOfSignalsAreTakenOver(t *testing.T) {
 	}
 }
 
-// TestWhatAnOlderDatabaseKnewIsKnown: learnings of old sessions reach later prompts, and a task's
+// TestAnOlderDatabasesContentsAreKept: learnings of old sessions reach later prompts, and a task's
 // open question still waits for a person.
-func TestWhatAnOlderDatabaseKnewIsKnown(t *testing.T) {
+func TestAnOlderDatabasesContentsAreKept(t *testing.T) {
 	db, err := store.Open(t.Context(), older(t, olderTables, payloadTable+`
 		UPDATE tasks SET status = 'blocked' WHERE id = 5;
 		INSERT INTO task_signals (task_id, session_id, verb, payload, created_at) VALUES

@@ -217,8 +217,8 @@ func TestTheInboxIsReadInParts(t *testing.T) {
 	})
 }
 
-// TestWhatWasMergedLastIsFirst, whatever else happened to a task since.
-func TestWhatWasMergedLastIsFirst(t *testing.T) {
+// TestTheLastMergeIsFirst, whatever else happened to a task since.
+func TestTheLastMergeIsFirst(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time {
 		now = now.Add(time.Minute)

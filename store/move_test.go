@@ -209,8 +209,8 @@ func TestAMoveThatChangesARowIsRefused(t *testing.T) {
 	}
 }
 
-// TestAMoveNamesWhatItCannotTake: another program has written what PostgreSQL would refuse.
-func TestAMoveNamesWhatItCannotTake(t *testing.T) {
+// TestAMoveNamesUnmovableValues: another program has written values that PostgreSQL refuses.
+func TestAMoveNamesUnmovableValues(t *testing.T) {
 	t.Parallel()
 	from, to := file(t), handle(t, pgtest.New(t), store.Options{})
 	write(t, from, func(tx *store.Tx) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestWhatAServerSaysIsALine that ends with what to do, and is still known for what it is.
-func TestWhatAServerSaysIsALine(t *testing.T) {
+// TestServerErrorsAreOneLine that ends with the remedy, and keep their kind.
+func TestServerErrorsAreOneLine(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	for _, tt := range []struct {
 		name   string

@@ -109,7 +109,7 @@ func TestStatesOfOneSessionFromSeveralProcesses(t *testing.T) {
 	})
 }
 
-func TestWhatWasSeenBeforeTheLastEntryIsNotBeforeIt(t *testing.T) {
+func TestAnObservationIsNeverBeforeTheLastEntry(t *testing.T) {
 	db, s := working(t)
 	write(t, db, func(tx *store.Tx) error {
 		_, err := tx.ObserveState(s.ID, ralph.PhaseAnalyzing, ralph.At(tx.Now().Add(-time.Hour))) // the clock was set back

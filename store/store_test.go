@@ -67,7 +67,7 @@ func begun(t *testing.T, db *store.DB) (s ralph.Session) {
 }
 
 // Of several requests to a running session, the cancellation of its task wins.
-func TestWhatASessionIsStoppedForLast(t *testing.T) {
+func TestTheCancellationWins(t *testing.T) {
 	for _, tt := range []struct {
 		asked   []string
 		why, by string
@@ -241,7 +241,7 @@ func TestANewerDatabaseIsRefusedAndAMigrationIsBackedUp(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDatabaseIsNamed(t *testing.T) {
+func TestAFileThatIsNoDatabaseIsNamed(t *testing.T) {
 	pgtest.Files(t)
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 100)), 0o600); err != nil {
@@ -386,7 +386,7 @@ func TestTheLastSignalIsTheLastAlsoWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-func TestAgentsResolveWhatAgentsSaidAndNothingElse(t *testing.T) {
+func TestAgentsResolveOnlyAgentsComments(t *testing.T) {
 	db, s := working(t)
 	yes := true
 	say := func(p signals.Payload) int64 {

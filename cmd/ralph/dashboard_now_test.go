@@ -15,9 +15,8 @@ import (
 	"ralph/store"
 )
 
-// TestWhatNeedsYouNowInABrowser: an agent that stands still is first on every page,
-// comes and goes while somebody writes, and is answered there.
-func TestWhatNeedsYouNowInABrowser(t *testing.T) {
+// TestAPausedAgentInABrowser is first on every page, comes and goes while somebody writes, and is answered there.
+func TestAPausedAgentInABrowser(t *testing.T) {
 	t.Parallel()
 	needChromium(t)
 	s := newShowcase(t, "An ordinary text.")

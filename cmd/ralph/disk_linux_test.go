@@ -56,8 +56,8 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// TestWhatFillsTheDiskAlone: that task fails, and the next one of the same run is done.
-func TestWhatFillsTheDiskAlone(t *testing.T) {
+// TestATaskThatFillsTheDisk fails, and the next task of the same run is done.
+func TestATaskThatFillsTheDisk(t *testing.T) {
 	long(t)
 	t.Parallel()
 	for name, c := range map[string]struct{ run, fills, config, said string }{

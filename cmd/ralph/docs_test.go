@@ -111,8 +111,8 @@ var exitStatuses = []struct {
 	{ralph.ExitStopped, "stopped by a signal or by `ralph stop`"},
 }
 
-// TestHelpNamesWhatAFlagTakes: no flag's value is called by a type of Go's.
-func TestHelpNamesWhatAFlagTakes(t *testing.T) {
+// TestHelpNamesTheValuesOfFlags: no flag's value has the name of a Go type.
+func TestHelpNamesTheValuesOfFlags(t *testing.T) {
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {

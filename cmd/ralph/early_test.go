@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWhatEachSessionStartsWaitsForNoCommand: ralph as a part of a session is done before the packages of its commands
-// are initialized. Most of these wait for regexp. A package that it imports can undo that.
-func TestWhatEachSessionStartsWaitsForNoCommand(t *testing.T) {
+// TestHelpersStartBeforeTheCommands: ralph as a session's helper ends before the packages of its commands are
+// initialized. Most of the wait is for regexp. A package that it imports can undo that.
+func TestHelpersStartBeforeTheCommands(t *testing.T) {
 	t.Parallel()
 	initialized := regexp.MustCompile(`(?m)^init regexp `)
 	for argument, early := range map[string]bool{

@@ -187,7 +187,7 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 	}
 }
 
-func TestAClientThatCannotAskHasToSayItTwiceIfNothingSupportsIt(t *testing.T) {
+func TestAnUnsupportedDoneIsRequestedTwice(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "")
 	s.ralph(0, "task", "add", "Look")

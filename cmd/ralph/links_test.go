@@ -119,7 +119,7 @@ var (
 
 // TestCommandsOnPagesExist: every command of ralph that a page names is one, with
 // flags that it has. Where a page is followed it is run as well
-// (TestPagesDoWhatTheySay).
+// (TestPagesShowRealOutput).
 func TestCommandsOnPagesExist(t *testing.T) {
 	t.Parallel()
 	for path, text := range documents(t) {

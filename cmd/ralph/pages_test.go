@@ -45,8 +45,8 @@ func testedPages(t *testing.T) []string {
 	return append([]string{"../../README.md", "../../docs/tutorial.md"}, pages...)
 }
 
-// TestPagesDoWhatTheySay: a reader of a page sees the output that it shows, letter by letter.
-func TestPagesDoWhatTheySay(t *testing.T) {
+// TestPagesShowRealOutput: a reader of a page gets the output that it shows, letter by letter.
+func TestPagesShowRealOutput(t *testing.T) {
 	long(t)
 	t.Parallel()
 	for _, path := range testedPages(t) {

@@ -17,9 +17,9 @@ func undoable(t *testing.T) *scriptedProject {
 	return s
 }
 
-// TestABrowserUndoesWhatWasMerged: from the list of what was merged, in a real repository; a run merges the reverse, and
-// does the task again with the reason.
-func TestABrowserUndoesWhatWasMerged(t *testing.T) {
+// TestABrowserUndoesMergedWork: from the list of merged tasks, in a real repository. A run merges the reverse, and does
+// the task again with the reason.
+func TestABrowserUndoesMergedWork(t *testing.T) {
 	t.Parallel()
 	needChromium(t)
 	s := undoable(t)
@@ -49,8 +49,8 @@ func TestABrowserUndoesWhatWasMerged(t *testing.T) {
 	s.has(s.git("log", "--format=%s"), "TASK-1: undo First", "TASK-1: bring back First")
 }
 
-// TestAChatUndoesWhatAPersonSays: the person is asked, and a client that cannot ask them is refused.
-func TestAChatUndoesWhatAPersonSays(t *testing.T) {
+// TestAChatUndoesATask: the person is asked, and a client that cannot ask is refused.
+func TestAChatUndoesATask(t *testing.T) {
 	t.Parallel()
 	s := undoable(t)
 	s.chat(nil).want("agentic_task_undo", `{"task_id":1}`, "a person has to say so, and this client cannot ask them: `ralph undo 1`", true)

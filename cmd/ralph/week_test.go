@@ -230,8 +230,8 @@ func TestApprovedInTheDashboardItIsMerged(t *testing.T) {
 	events.interrupt()
 }
 
-// TestAWaitingRunMergesWhatIsApproved: a run that waits for its hours merges all the same.
-func TestAWaitingRunMergesWhatIsApproved(t *testing.T) {
+// TestAWaitingRunMergesApprovedWork, even while it waits for its hours.
+func TestAWaitingRunMergesApprovedWork(t *testing.T) {
 	t.Parallel()
 	w := &week{scriptedProject: newScriptedProject(t, weekScript("none"), "sandbox: off\npermissions: {guards: false}\n")}
 	w.add("Held 0")

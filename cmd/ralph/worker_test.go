@@ -275,7 +275,7 @@ func (s *scriptedProject) serveHTTP() (*exec.Cmd, string) {
 	return server, strings.TrimSpace(strings.TrimPrefix(line, "serving MCP on "))
 }
 
-func TestWhoLeavesOrIsStoppedGivesTheTaskBack(t *testing.T) {
+func TestALeavingWorkerGivesTheTaskBack(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "")
 	s.ralph(0, "task", "add", "One")

@@ -355,9 +355,9 @@ func TestAWorkersServerMergesIntoOneBranch(t *testing.T) {
 	}
 }
 
-// TestAPersonTakesWhatAWorkerLeft: a claim whose worker is gone holds nobody up once it has lapsed, also where no run
-// is there to see it.
-func TestAPersonTakesWhatAWorkerLeft(t *testing.T) {
+// TestAPersonTakesALostWorkersTask: once the claim of a lost worker has expired, it holds nobody up, even without a
+// run.
+func TestAPersonTakesALostWorkersTask(t *testing.T) {
 	t.Parallel()
 	s := newWorkspaces(t, "", "")
 	s.ralph(0, "task", "add", "Left")

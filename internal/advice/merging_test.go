@@ -10,8 +10,8 @@ import (
 	"ralph/store"
 )
 
-// TestWhatIsSaidOfTheQueue: batch, waiting changes, and why nothing goes on, in lines.
-func TestWhatIsSaidOfTheQueue(t *testing.T) {
+// TestLinesOfTheMergeQueue: batch, waiting changes, and why merging does not go on.
+func TestLinesOfTheMergeQueue(t *testing.T) {
 	now := time.Now()
 	change := func(task int64, s ralph.ChangeState) ralph.Change {
 		return ralph.Change{TaskID: task, State: s, Updated: ralph.At(now.Add(-41 * time.Second))}

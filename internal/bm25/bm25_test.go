@@ -44,8 +44,8 @@ func terms(texts []string) []string {
 	return list
 }
 
-// TestScoresPutWhatFitsBeforeTheRest measures precision and recall of the first two.
-func TestScoresPutWhatFitsBeforeTheRest(t *testing.T) {
+// TestScoresPutFittingTextsFirst measures precision and recall of the first two.
+func TestScoresPutFittingTextsFirst(t *testing.T) {
 	found, wanted := 0, 0
 	for _, tt := range labelled {
 		scores := bm25.Scores(tt.task, terms(learnings))

@@ -94,7 +94,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 }
 
-func TestDefaultsAreWhatTheirDocumentationSays(t *testing.T) {
+func TestDefaultsAreAsDocumented(t *testing.T) {
 	l := mustLoad(t, "")
 	for i, v := range l.Values() {
 		if k := config.Keys()[i]; v != (config.Value{Key: k.Name, Value: k.Default, Source: "default"}) {

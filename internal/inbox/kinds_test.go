@@ -52,8 +52,8 @@ func TestEveryKindIsKnown(t *testing.T) {
 	}
 }
 
-// TestWhatAnItemSays: what kind of flag or suggestion it is stands before its text, and its own words decide nothing.
-func TestWhatAnItemSays(t *testing.T) {
+// TestTextsOfItems: the kind of a flag or suggestion comes before its text, and its words decide nothing.
+func TestTextsOfItems(t *testing.T) {
 	for _, tt := range []struct {
 		item        store.InboxItem
 		label, said string

@@ -20,7 +20,7 @@ func event(kind, payload string) ralph.Event {
 	return ralph.Event{ID: 7, Type: kind, TaskID: 3, SessionID: "s", RunID: 2, Created: noon, Payload: json.RawMessage(payload)}
 }
 
-func TestWhatIsToldOfEachEvent(t *testing.T) {
+func TestNotificationsOfEachEvent(t *testing.T) {
 	tests := []struct {
 		name  string
 		event ralph.Event
@@ -158,7 +158,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationAcceptsWhatThereIs(t *testing.T) {
+func TestTheConfigurationAcceptsAllEvents(t *testing.T) {
 	for _, k := range config.Keys() {
 		for _, item := range k.Items {
 			var want []string

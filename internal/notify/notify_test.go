@@ -491,7 +491,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-func TestAReceiverGetsOnlyWhatItWants(t *testing.T) {
+func TestAReceiverGetsOnlyItsEvents(t *testing.T) {
 	p := newProject(t)
 	defer p.close()
 	p.ask("one")

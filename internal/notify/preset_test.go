@@ -96,7 +96,7 @@ func TestNotificationsLeadToTheDashboard(t *testing.T) {
 	}
 }
 
-func TestLongTextsFitWhatServicesTake(t *testing.T) {
+func TestLongTextsFitServices(t *testing.T) {
 	long := strings.Repeat("ü😀", 3000)
 	utf16 := func(s string) (n int) {
 		for _, r := range s {

@@ -8,7 +8,7 @@ import (
 )
 
 // Two commands that keep a processor busy, one after the other: each counts for its marker.
-func TestCPUTimeCountsWhatACommandHasUsed(t *testing.T) {
+func TestCPUTimeOfCommands(t *testing.T) {
 	mine, other := newMarker(), newMarker()
 	used := func(marker string) time.Duration {
 		t.Helper()
@@ -43,8 +43,8 @@ func TestCPUTimeCountsWhatACommandHasUsed(t *testing.T) {
 	}
 }
 
-// TestCPUTimeOfWhatWasStarted: what a command uses itself is not counted, what it starts is.
-func TestCPUTimeOfWhatWasStarted(t *testing.T) {
+// TestCPUTimeOfChildren counts, but not that of the command itself.
+func TestCPUTimeOfChildren(t *testing.T) {
 	marker := newMarker()
 	p, err := proc.Start(proc.Spec{
 		Args: []string{"/bin/sh", "-c", "sleep 60 & while :; do :; done"}, Env: []string{"PATH=/bin", marker}, Marker: marker,

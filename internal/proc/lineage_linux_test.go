@@ -10,8 +10,8 @@ import (
 	"ralph/internal/proc"
 )
 
-// TestWhoHoldsALock is not confused by processes with the file open, or that only look at the lock.
-func TestWhoHoldsALock(t *testing.T) {
+// TestTheHolderOfALock is not confused with processes that have the file open, or only look at the lock.
+func TestTheHolderOfALock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.lock")
 	self := proc.Lineage()[0]
 	holds := func(want bool, when string) {

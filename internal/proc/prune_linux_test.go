@@ -118,7 +118,7 @@ func TestPruneAsksForEachProcessOnce(t *testing.T) {
 	}
 }
 
-func TestWhatHasEndedIsNotPruned(t *testing.T) {
+func TestEndedProcessesAreNotPruned(t *testing.T) {
 	t.Parallel()
 	s := startScript(t, "exit 3", nil)
 	s.ends(proc.Exit{Code: 3})

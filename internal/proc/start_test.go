@@ -27,7 +27,7 @@ func write(t *testing.T, name, text string, mode os.FileMode) string {
 	return path
 }
 
-func TestStartSaysWhatIsWrong(t *testing.T) {
+func TestStartNamesTheFault(t *testing.T) {
 	path := "PATH=" + os.Getenv("PATH")
 	file := write(t, "file", "no program", 0o600)
 	script := write(t, "script", "#!/no/such/interpreter\n", 0o700)
@@ -136,7 +136,7 @@ func TestAnInterruptLetsTheCommandEndByItself(t *testing.T) {
 	}
 }
 
-func TestWhoIgnoresAnInterruptIsKilledAfterTheGrace(t *testing.T) {
+func TestAProcessThatIgnoresInterruptsIsKilled(t *testing.T) {
 	s := startScript(t, `trap '' INT TERM; echo up; read line; exit 0`, func(spec *proc.Spec) { spec.KillGrace = 1 })
 	s.expect("up")
 	if err := s.Interrupt(); err != nil {
@@ -147,7 +147,7 @@ func TestWhoIgnoresAnInterruptIsKilledAfterTheGrace(t *testing.T) {
 	}
 }
 
-func TestWhomAnInterruptReaches(t *testing.T) {
+func TestProcessesThatGetAnInterrupt(t *testing.T) {
 	for name, test := range map[string]struct {
 		interrupt func(*proc.Process) error
 		lines     []string
@@ -208,7 +208,7 @@ func TestTheCommandsStreamsAreItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheCommandGetsWhatItIsGivenAndNothingElse(t *testing.T) {
+func TestTheCommandGetsOnlyItsOwnInput(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PROC_SECRET", "of ralph")
 	// A file that ralph has inherited: it is open in what ralph starts.

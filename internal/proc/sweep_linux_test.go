@@ -98,7 +98,7 @@ func wantGone(t *testing.T, marker string, out *os.File) {
 	}
 }
 
-func TestSweepKillsWhatCarriesTheMarker(t *testing.T) {
+func TestSweepKillsMarkedProcesses(t *testing.T) {
 	marker := newMarker()
 	_, out := startStray(t, `(setsid sh -c '(trap "" TERM; echo up; exec sleep 1000) &' &); exec sleep 1000`, marker)
 	other, _ := startStray(t, `echo up; exec sleep 1000`, marker+"0")

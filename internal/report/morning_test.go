@@ -9,9 +9,9 @@ import (
 	"ralph"
 )
 
-// TestWhatWasChanged: commits are named where they were merged, or where the session worked; unmerged ones do not count
-// as merged.
-func TestWhatWasChanged(t *testing.T) {
+// TestChangesOfAReport: it names commits where they were merged, or where the session worked. Unmerged ones do not
+// count as merged.
+func TestChangesOfAReport(t *testing.T) {
 	const id = "0123456789012345678901234567890123456789"
 	files := []ralph.FileChange{{Path: "a.go", Added: 3, Removed: 1}, {Path: "b.go", Added: 2}}
 	said := ralph.Session{ID: "s", Commits: []string{id}, Files: files}
@@ -59,8 +59,8 @@ func TestWhatWasChanged(t *testing.T) {
 	}
 }
 
-// TestTheSumOfWhatWasChanged counts unmerged changes apart, and a file of two tasks once.
-func TestTheSumOfWhatWasChanged(t *testing.T) {
+// TestTheSumOfChanges counts unmerged changes separately, and a file of two tasks once.
+func TestTheSumOfChanges(t *testing.T) {
 	at := func(paths ...string) (files []ralph.FileChange) {
 		for _, p := range paths {
 			files = append(files, ralph.FileChange{Path: p, Added: 1})
@@ -84,8 +84,8 @@ func TestTheSumOfWhatWasChanged(t *testing.T) {
 	}
 }
 
-// TestWhatBecameOfAChange: what a later session of the task began with is a part of that one's.
-func TestWhatBecameOfAChange(t *testing.T) {
+// TestResultsOfChanges: the start of a later session's work is a part of that session's change.
+func TestResultsOfChanges(t *testing.T) {
 	list := []ralph.Change{ // the newest first
 		{TaskID: 1, SessionID: "6", State: ralph.Held},
 		{SessionID: "5", State: ralph.Merged, To: "m"},
@@ -171,9 +171,8 @@ func TestTheMorning(t *testing.T) {
 	}
 }
 
-// TestTheBranchesOfWhatWasChanged: where each task has a branch of its own, they are named, or counted
-// if they are many.
-func TestTheBranchesOfWhatWasChanged(t *testing.T) {
+// TestTheBranchesOfAReport: branches of tasks are named, or counted if there are many.
+func TestTheBranchesOfAReport(t *testing.T) {
 	var sum Changed
 	for _, tt := range []struct{ branch, want string }{
 		{"ralph/TASK-1-a", "1 commit on ralph/TASK-1-a (1)"},

@@ -78,8 +78,8 @@ func TestReportsAreAsTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// TestWhatHidesIsNamed in the report, as everywhere in a terminal.
-func TestWhatHidesIsNamed(t *testing.T) {
+// TestHiddenCharactersAreNamed in the report, as everywhere in a terminal.
+func TestHiddenCharactersAreNamed(t *testing.T) {
 	var b bytes.Buffer
 	if err := sample("safe\u202e\u200b.").Write(&b, "text"); err != nil {
 		t.Fatal(err)
@@ -89,8 +89,8 @@ func TestWhatHidesIsNamed(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleDecideOnIsWhole: no line of a question or a flag is joined or cut.
-func TestWhatPeopleDecideOnIsWhole(t *testing.T) {
+// TestQuestionsAreReportedInFull: no line of a question or a flag is joined or cut.
+func TestQuestionsAreReportedInFull(t *testing.T) {
 	long := "1. " + strings.Repeat("x", 600) + "end"
 	text := "Which one?\n" + long + "\n\n  2. neither"
 	r := sample("")
@@ -194,8 +194,8 @@ func TestFormatsByEnding(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeWrittenIsAnError: a full disk must not pass for a report.
-func TestWhatCannotBeWrittenIsAnError(t *testing.T) {
+// TestAnUnwritableReportIsAnError: a full disk must not pass for a report.
+func TestAnUnwritableReportIsAnError(t *testing.T) {
 	for _, format := range report.Formats {
 		if err := sample("").Write(full{}, format); !errors.Is(err, errFull) {
 			t.Errorf("%s: got %v, want %v", format, err, errFull)

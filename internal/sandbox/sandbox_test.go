@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestWhatLandlockIsToldOfAPolicy(t *testing.T) {
+func TestLandlockRulesOfAPolicy(t *testing.T) {
 	entries := map[string][]string{
 		"/": {"/home", "/usr"}, "/home": {"/home/u"}, "/home/u": {"/home/u/.ssh", "/home/u/a", "/home/u/p"},
 		"/home/u/.ssh": {"/home/u/.ssh/key", "/home/u/.ssh/known_hosts"},
@@ -73,7 +73,7 @@ func TestWhatLandlockIsToldOfAPolicy(t *testing.T) {
 	}
 }
 
-func TestWhatAMechanismDoesNotEnforceIsSaid(t *testing.T) {
+func TestGapsOfAMechanismAreNamed(t *testing.T) {
 	policy := sandbox.Policy{Network: true, Paths: map[string]sandbox.Access{"/": sandbox.ReadOnly, "/p": sandbox.Writable, "/p/.git/hooks": sandbox.ReadOnly, "/p/.env": sandbox.Hidden}}
 	const (
 		sockets = "sockets in the file system, docker's among them, can be talked to"
@@ -105,7 +105,7 @@ func TestWhatAMechanismDoesNotEnforceIsSaid(t *testing.T) {
 	}
 }
 
-func TestWithoutBwrapItIsSaidWhatToDo(t *testing.T) {
+func TestWithoutBwrapTheRemedyIsNamed(t *testing.T) {
 	why := func(path string) string {
 		m := sandbox.Find(t.Context(), path, sandbox.Policy{})
 		if m.Name == sandbox.Bubblewrap {
@@ -213,7 +213,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-func TestOnlyWhatIsWritableCanBeWritten(t *testing.T) {
+func TestOnlyWritableFoldersCanBeWritten(t *testing.T) {
 	each(t, func(t *testing.T, m sandbox.Mechanism) {
 		dir, other := t.TempDir(), t.TempDir()
 		readable := write(t, filepath.Join(other, "readable"), "read\n")
@@ -238,7 +238,7 @@ func TestOnlyWhatIsWritableCanBeWritten(t *testing.T) {
 	})
 }
 
-func TestWhatIsHiddenCannotBeRead(t *testing.T) {
+func TestHiddenFilesCannotBeRead(t *testing.T) {
 	each(t, func(t *testing.T, m sandbox.Mechanism) {
 		dir, other := t.TempDir(), t.TempDir()
 		write(t, filepath.Join(other, "open"), "open\n")
@@ -347,7 +347,7 @@ func TestReadOnlyFilesInAWritableFolder(t *testing.T) {
 	}
 }
 
-func TestAScratchFolderKeepsWhatItHas(t *testing.T) {
+func TestAScratchFolderKeepsItsContent(t *testing.T) {
 	dir, own := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(own, "settings.json"), "theirs\n")
 	write(t, filepath.Join(own, "credentials"), "old\n")
@@ -524,7 +524,7 @@ func TestAsAnotherUser(t *testing.T) {
 		"root in a container": {"setpriv", "--bounding-set", "-sys_admin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tests := "^(TestOnlyWhatIsWritableCanBeWritten|TestWhatIsHiddenCannotBeRead|TestACommandHasTemporaryFilesOfItsOwn|TestSockets)$"
+			tests := "^(TestOnlyWritableFoldersCanBeWritten|TestHiddenFilesCannotBeRead|TestACommandHasTemporaryFilesOfItsOwn|TestSockets)$"
 			program, err := exec.LookPath(prefix[0])
 			if err != nil {
 				t.Skip("skipped without ", prefix[0])

@@ -73,8 +73,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoSecretIsReadAtOnce: a line of a conversation is not withheld until the next.
-func TestWhatIsNoSecretIsReadAtOnce(t *testing.T) {
+// TestTextsWithoutSecretsPassAtOnce: a line of a conversation is not withheld until the next one.
+func TestTextsWithoutSecretsPassAtOnce(t *testing.T) {
 	r, w := io.Pipe()
 	masked := mask.Reader(r)
 	line := "{\"type\":\"user\"} ghp_0123456789 }\n"

@@ -8,8 +8,8 @@ import (
 	"ralph/store"
 )
 
-// TestWhatAStateFolderIs: a queue that was there is never taken for a new one.
-func TestWhatAStateFolderIs(t *testing.T) {
+// TestKindsOfStateFolders: a former queue is never taken for a new one.
+func TestKindsOfStateFolders(t *testing.T) {
 	t.Parallel()
 	none := fs.ErrNotExist
 	mark := store.Mark{Database: "a", Commits: 9}

@@ -116,8 +116,8 @@ func TestADatabaseInTheProjectIsNone(t *testing.T) {
 	}
 }
 
-// TestWhichQueueIsWhose: a project that was moved has its queue, and a copy, or one that lost its id, has none of another's.
-func TestWhichQueueIsWhose(t *testing.T) {
+// TestQueuesOfProjects: a moved project keeps its queue. A copy, or a project that lost its id, does not get another's.
+func TestQueuesOfProjects(t *testing.T) {
 	t.Parallel()
 	dir := resolved(t.TempDir())
 	environ := []string{"HOME=" + dir}

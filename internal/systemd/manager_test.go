@@ -121,7 +121,7 @@ func TestAUnitOfAnotherProjectIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatSystemctlSaysIsPassedOn(t *testing.T) {
+func TestSystemctlsMessagesArePassedOn(t *testing.T) {
 	s := newStand(t)
 	s.write(t, "systemctl", "#!/bin/sh\necho Failed to connect to bus: No medium found >&2\nexit 1\n")
 	if _, err := s.Install(t.Context(), plain()); err == nil || !strings.Contains(err.Error(), "No medium found") || !strings.Contains(err.Error(), "log in directly") {

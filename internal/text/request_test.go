@@ -6,8 +6,8 @@ import (
 	"ralph/internal/text"
 )
 
-// TestWhatAnAgentAsksForIsReadWhole: by its fields. None can pose as another, and nothing is left out.
-func TestWhatAnAgentAsksForIsReadWhole(t *testing.T) {
+// TestRequestsAreShownInFull, by their fields: none can pose as another.
+func TestRequestsAreShownInFull(t *testing.T) {
 	for stored, want := range map[string]struct{ tool, input, request, line string }{
 		`Bash {"command":"npm publish --tag next"}`: {
 			"Bash", "npm publish --tag next", "Bash: npm publish --tag next", "Bash: npm publish --tag next",

@@ -144,8 +144,8 @@ func TestHowLongAToolTook(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownIsShort: a megabyte of anything is cut, and what comes after it is read.
-func TestWhatIsShownIsShort(t *testing.T) {
+// TestLongEntriesAreCut: after a megabyte of anything, the rest is still read.
+func TestLongEntriesAreCut(t *testing.T) {
 	big := strings.Repeat(`word \n`, 1<<20)
 	stream := `{"type":"assistant","message":{"content":[{"type":"text","text":"` + big + `"}]}}` + "\n" +
 		use("Write", `{"file_path":"a","content":"`+big+`"}`) + "\n" + use("Bash", `{"command":"`+big+`"}`) + "\n" +

@@ -338,8 +338,8 @@ func (s *screen) has(texts ...string) {
 	}
 }
 
-// TestWhatAnAgentStandsStillFor is first on the screen, whole before it is decided on.
-func TestWhatAnAgentStandsStillFor(t *testing.T) {
+// TestPermissionsComeFirst on the screen, in full before the decision.
+func TestPermissionsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running()
 		ask := item(store.InboxItem{Kind: "permission", TaskID: 12, Ref: of(7), Text: "Bash {\"command\":\"npm publish \u202e\"}", Expires: ralph.At(f.snapshot.At.Add(27 * time.Minute))})
@@ -380,8 +380,8 @@ func TestADraftIsKept(t *testing.T) {
 	})
 }
 
-// TestAQuestionIsAnsweredWhereItIsSeenWhole, with its options by number.
-func TestAQuestionIsAnsweredWhereItIsSeenWhole(t *testing.T) {
+// TestAQuestionIsAnsweredInFullView, with its options by number.
+func TestAQuestionIsAnsweredInFullView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running()
 		f.snapshot.Waiting[0].InboxItem.Text = strings.Repeat("word ", 100) + "and the end?"
@@ -576,8 +576,8 @@ func TestAHeldChangeIsSeenBesideItsDecision(t *testing.T) {
 	})
 }
 
-// TestWhatNeedsYouIsAlwaysInView: the selected item is on the screen and its keys are in the last line, wherever one goes.
-func TestWhatNeedsYouIsAlwaysInView(t *testing.T) {
+// TestTheSelectedItemIsAlwaysInView, with its keys in the last line.
+func TestTheSelectedItemIsAlwaysInView(t *testing.T) {
 	for name, data := range map[string]func() *fake{"1": running, "4": parallel, "8": eight} {
 		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 60}} {
 			inTime(t, fmt.Sprintf("%s sessions %dx%d", name, size[0], size[1]), func(t *testing.T) {
@@ -596,8 +596,8 @@ func TestWhatNeedsYouIsAlwaysInView(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadIsWhatIsDecidedOn: a request that is gone while it is read gives its place to no other.
-func TestWhatIsReadIsWhatIsDecidedOn(t *testing.T) {
+// TestADecisionIsAboutTheItemInView: if the request ends while a person reads it, no other one takes its place.
+func TestADecisionIsAboutTheItemInView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running()
 		ask := item(store.InboxItem{Kind: "permission", TaskID: 12, Ref: of(7), Text: "npm publish"})
@@ -722,7 +722,7 @@ func scrollingBackAndFiltering(t *testing.T) {
 	s.has(`nothing has "nowhere" in it`)
 }
 
-func TestWhatIsWrittenIsSeenOnTheSmallestScreen(t *testing.T) {
+func TestInputIsVisibleOnTheSmallestScreen(t *testing.T) {
 	synctest.Test(t, whatIsWrittenIsSeenOnTheSmallestScreen)
 }
 

@@ -94,8 +94,9 @@ func TestAStoppedQueueStandsAboveEveryPage(t *testing.T) {
 	}
 }
 
-// TestASessionInProgressSaysWhatItDoes on the first page and on its task's: the last thing, its clock and its limit.
-func TestASessionInProgressSaysWhatItDoes(t *testing.T) {
+// TestASessionInProgressShowsItsActivity on the first page and on that of its task: its last step, its clock and its
+// limit.
+func TestASessionInProgressShowsItsActivity(t *testing.T) {
 	t.Parallel()
 	s, _ := newNight(t)
 	b := s.browser().signIn()

@@ -14,8 +14,8 @@ import (
 	"ralph/store"
 )
 
-// TestABarLeadsToWhatIsInIt: the list of sessions behind each bar and column has as many sessions and costs as much.
-func TestABarLeadsToWhatIsInIt(t *testing.T) {
+// TestABarLeadsToItsSessions: the list of sessions behind each bar and column has as many sessions and costs as much.
+func TestABarLeadsToItsSessions(t *testing.T) {
 	t.Parallel()
 	s, _ := newNight(t)
 	b := s.browser().signIn()

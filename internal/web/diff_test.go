@@ -49,8 +49,8 @@ func TestFilesOf(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownOfAChangeIsWhatItCounts: a task's files, where git is not asked, are counted line by line.
-func TestWhatIsShownOfAChangeIsWhatItCounts(t *testing.T) {
+// TestShownFilesMatchTheirCounts: without git, a task's files are counted line by line.
+func TestShownFilesMatchTheirCounts(t *testing.T) {
 	t.Parallel()
 	s, n := newNight(t)
 	page := s.browser().get(fmt.Sprint("/tasks/", n.Merged[0]))

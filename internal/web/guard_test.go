@@ -9,9 +9,8 @@ import (
 	"ralph"
 )
 
-// TestWhoMayReadAndWhoMayChange is the table of the security model
-// (docs/dashboard.md).
-func TestWhoMayReadAndWhoMayChange(t *testing.T) {
+// TestReadersAndWriters is the table of the security model (docs/dashboard.md).
+func TestReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		public, always       bool

@@ -36,8 +36,8 @@ func TestEveryLookIsDrawn(t *testing.T) {
 	}
 }
 
-// TestButtonsSayWhatTheyDecide: no two buttons of a page that decide have the same name.
-func TestButtonsSayWhatTheyDecide(t *testing.T) {
+// TestButtonsNameTheirDecision: no two deciding buttons of a page have the same name.
+func TestButtonsNameTheirDecision(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for _, title := range []string{"One", "Two"} {

@@ -92,8 +92,8 @@ func TestASplitIsLeftWhenSeveralAreApproved(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidThriceIsOneRow, and one task is made of it.
-func TestWhatIsSaidThriceIsOneRow(t *testing.T) {
+// TestRepeatedSuggestionsAreOneRow, and one task is made of them.
+func TestRepeatedSuggestionsAreOneRow(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var ids []int64
@@ -126,8 +126,8 @@ func TestWhatIsSaidThriceIsOneRow(t *testing.T) {
 	}
 }
 
-// TestEverythingThatWaitsSaysWhatAnswersIt: a form, or the command.
-func TestEverythingThatWaitsSaysWhatAnswersIt(t *testing.T) {
+// TestEachItemHasItsAnswer: a form, or the command.
+func TestEachItemHasItsAnswer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.write(func(tx *store.Tx) error { return tx.PauseMerging("the suite is red") })
@@ -153,8 +153,8 @@ func TestASessionIsStoppedAfterAQuestion(t *testing.T) {
 	has(t, page, "Stop it, and go on with another task")
 }
 
-// TestTheOverviewLeadsToWhatWaits, which is shown whole there.
-func TestTheOverviewLeadsToWhatWaits(t *testing.T) {
+// TestTheOverviewLeadsToTheInbox, which shows each item in full.
+func TestTheOverviewLeadsToTheInbox(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.addTask(ralph.Task{Title: "One"})
@@ -270,8 +270,8 @@ func TestTheSameAlternativeIsOneRow(t *testing.T) {
 	}
 }
 
-// TestWhatReviewersAndAuthorSayIsShownWhole where a person decides between them.
-func TestWhatReviewersAndAuthorSayIsShownWhole(t *testing.T) {
+// TestReviewsAreShownInFull to a person who decides between reviewer and author.
+func TestReviewsAreShownInFull(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.addTask(ralph.Task{Title: "One"})

@@ -51,8 +51,8 @@ func TestTheFiguresOfANight(t *testing.T) {
 	}
 }
 
-// TestANumbersListIsWhatItCounts, row by row, whether somebody looks for the first time or has looked four hours ago.
-func TestANumbersListIsWhatItCounts(t *testing.T) {
+// TestANumberLeadsToItsItems, row by row, at the first visit and four hours after one.
+func TestANumberLeadsToItsItems(t *testing.T) {
 	t.Parallel()
 	s, n := newNight(t)
 	b := s.browser().signIn()
@@ -120,8 +120,8 @@ func (b *browser) rows(path, want string) string {
 	return strconv.Itoa(n)
 }
 
-// TestARunSaysFirstWhatItCameTo, and then why tasks failed, a reason a row.
-func TestARunSaysFirstWhatItCameTo(t *testing.T) {
+// TestARunsPageBeginsWithItsResult. Then it has the reasons of failed tasks, one a row.
+func TestARunsPageBeginsWithItsResult(t *testing.T) {
 	t.Parallel()
 	s, _ := newNight(t)
 	page := s.browser().get("/runs/2")
@@ -160,8 +160,8 @@ func TestSinceYouLooked(t *testing.T) {
 	}
 }
 
-// TestTheBoardSaysWhatATaskWaitsFor, since when, its cost, and its session; ended tasks are only counted.
-func TestTheBoardSaysWhatATaskWaitsFor(t *testing.T) {
+// TestTheBoardShowsWhyATaskWaits, since when, its cost, and its session. Ended tasks are only counted.
+func TestTheBoardShowsWhyATaskWaits(t *testing.T) {
 	t.Parallel()
 	s, n := newNight(t)
 	page := s.browser().get("/board")

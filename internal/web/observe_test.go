@@ -79,7 +79,7 @@ func get(t *testing.T, s *web.Server, path string) (status int, body string) {
 	return w.Code, w.Body.String()
 }
 
-func TestMetricsSayWhatTheDatabaseSays(t *testing.T) {
+func TestMetricsAgreeWithTheDatabase(t *testing.T) {
 	s := newObserved(t)
 	lines := func() (list []string) {
 		status, body := get(t, s, "/metrics")

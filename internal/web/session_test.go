@@ -61,7 +61,7 @@ func TestALongTranscriptHasParts(t *testing.T) {
 	}
 }
 
-func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
+func TestASessionsPageShowsItsResult(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.addTask(ralph.Task{Title: "One", Verify: []string{"go test"}})
@@ -121,8 +121,8 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	}
 }
 
-// TestARunningSessionSaysWhatItHasSpent, as far as its agent has told it.
-func TestARunningSessionSaysWhatItHasSpent(t *testing.T) {
+// TestARunningSessionShowsItsSpending, as far as its agent has reported it.
+func TestARunningSessionShowsItsSpending(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start(s.addTask(ralph.Task{Title: "One"}), session)
@@ -144,8 +144,8 @@ func TestARunningSessionSaysWhatItHasSpent(t *testing.T) {
 	has(t, b.get("/sessions/"+session), "attempt 1", "<b>$0.90</b>", "200 000 in", "Context</dt><dd>111")
 }
 
-// TestWhatWaitsIsAnsweredInTheInbox, each kind by its form.
-func TestWhatWaitsIsAnsweredInTheInbox(t *testing.T) {
+// TestItemsAreAnsweredInTheInbox, each kind by its form.
+func TestItemsAreAnsweredInTheInbox(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.addTask(ralph.Task{Title: "One"})

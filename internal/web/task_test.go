@@ -105,7 +105,7 @@ func TestALongTimelineHasPages(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonDoesToATask(t *testing.T) {
+func TestFormsOfATask(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.addTask(ralph.Task{Title: "One"})
@@ -149,8 +149,8 @@ func TestWhatAPersonDoesToATask(t *testing.T) {
 	}
 }
 
-// TestWhatATaskMergedIsUndone where there is something to take back.
-func TestWhatATaskMergedIsUndone(t *testing.T) {
+// TestATasksMergedWorkIsUndone if there is any.
+func TestATasksMergedWorkIsUndone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.addTask(ralph.Task{Title: "Open"})

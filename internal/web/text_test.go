@@ -142,8 +142,8 @@ func readable(t *testing.T, page string) string {
 	return strings.Join(strings.Fields(b.String()), "")
 }
 
-// TestWhatNobodyDecidesOnIsRendered: HTML is shown as it is written, and what would take too long is not rendered.
-func TestWhatNobodyDecidesOnIsRendered(t *testing.T) {
+// TestOtherTextsAreRendered: HTML is shown as written, and text that would take too long is not rendered.
+func TestOtherTextsAreRendered(t *testing.T) {
 	t.Parallel()
 	for _, text := range slices.Concat(hiding, hostile) {
 		onlyShows(t, text)
@@ -159,8 +159,8 @@ func TestWhatNobodyDecidesOnIsRendered(t *testing.T) {
 	}
 }
 
-// TestWhatIsDecidedOnIsShownAsItIsWritten, each character of it: on the page of a task and in the inbox.
-func TestWhatIsDecidedOnIsShownAsItIsWritten(t *testing.T) {
+// TestTextsToDecideOnAreShownAsWritten, character by character: on the page of a task and in the inbox.
+func TestTextsToDecideOnAreShownAsWritten(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	b := s.browser().signIn()

@@ -10,8 +10,8 @@ import (
 	"ralph/internal/pgtest"
 )
 
-// TestWhatIsAVisitorsOwnIsNotShared: the proof of their forms, and the word on what came of these.
-func TestWhatIsAVisitorsOwnIsNotShared(t *testing.T) {
+// TestVisitorsDoNotShareTheirState: the proof of their forms, and the message with the result.
+func TestVisitorsDoNotShareTheirState(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.addTask(ralph.Task{Title: "One"})

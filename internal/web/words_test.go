@@ -11,8 +11,8 @@ import (
 	"ralph/store"
 )
 
-// TestWhatAPersonDecidesOnIsSeenWhole on every page where it stands.
-func TestWhatAPersonDecidesOnIsSeenWhole(t *testing.T) {
+// TestTextsToDecideOnAreShownInFull on every page.
+func TestTextsToDecideOnAreShownInFull(t *testing.T) {
 	t.Parallel()
 	var said []string
 	words := func(of string) string {

@@ -130,7 +130,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 	}
 }
 
-func TestWhatHasSeveralForms(t *testing.T) {
+func TestWordsWithSeveralForms(t *testing.T) {
 	t.Parallel()
 	in := ralph.At(now.Add(90 * time.Second))
 	red := event(t, ralph.BaselineRed{Checks: []ralph.Check{{Command: "make", Exit: 2, Tail: "a\nb\n"}}, Consequence: "it is first"})

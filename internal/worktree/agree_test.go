@@ -13,8 +13,8 @@ import (
 	"ralph/internal/worktree"
 )
 
-// TestGoGitSaysWhatGitSays: go-git reads the same as native git.
-func TestGoGitSaysWhatGitSays(t *testing.T) {
+// TestGoGitReadsLikeGit: go-git and native git read the same.
+func TestGoGitReadsLikeGit(t *testing.T) {
 	base := `git init -q -b main; seq 1 30 > list; printf 'a\nb' > open; printf '\0\1\2' > binary; : > empty; mkdir -p d/e
 		ln -s list link; echo x > d/e/f; echo x > d/g; printf '*.log\n/out/\n!keep.log\n' > .gitignore; echo kept > keep.log
 		git add -A; git commit -qm base; git tag -am x v1; seq 1 40 > list; git commit -qam second; echo '*.tmp' > .git/info/exclude; `
@@ -65,9 +65,9 @@ func TestGoGitSaysWhatGitSays(t *testing.T) {
 	}
 }
 
-// TestGoGitWritesWhatGitWrites: commits, refs, and what was read about commits are the same with
-// native git. Names that git changes or refuses are left to git.
-func TestGoGitWritesWhatGitWrites(t *testing.T) {
+// TestGoGitWritesLikeGit: commits, refs and facts about commits are the same with native git. Names that git changes or
+// refuses are left to git.
+func TestGoGitWritesLikeGit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sh(t, dir, `git init -q -b main; mkdir d; echo x > d/a; echo x > b; git add -A; git commit -qm one; echo y > d/a; git rm -q b

@@ -39,9 +39,8 @@ func fresh(t *testing.T, tree *worktree.Tree, c *worktree.Clone) string {
 	return base
 }
 
-// TestWhatASessionMadeInAClone: a session's work comes back as one commit on the base, whatever the
-// session did with git.
-func TestWhatASessionMadeInAClone(t *testing.T) {
+// TestASessionsWorkInAClone: it comes back as one commit on the base, whatever the session did with git.
+func TestASessionsWorkInAClone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, session string
@@ -364,9 +363,9 @@ func TestSubmodulesComeFromTheUsersCopies(t *testing.T) {
 	}
 }
 
-// TestNoCloneOfWhatAFilterWrites: a repository with filtered files is not cloned, except for LFS
+// TestNoCloneOfFilteredFiles: a repository with filtered files is not cloned, except for LFS
 // pointers; a filter without files does not matter.
-func TestNoCloneOfWhatAFilterWrites(t *testing.T) {
+func TestNoCloneOfFilteredFiles(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, script, want string }{
 		{"git-crypt", "git config filter.git-crypt.smudge cat; echo '*.key filter=git-crypt diff=git-crypt' > sub/.gitattributes", "git-crypt"},

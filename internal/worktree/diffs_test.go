@@ -45,8 +45,8 @@ end
 	}
 }
 
-// TestWhatChangedIsSavedLineByLine: also uncommitted lines, and the reason for lines left out.
-func TestWhatChangedIsSavedLineByLine(t *testing.T) {
+// TestDifferencesAreSavedLineByLine: also uncommitted lines, and the reason for lines left out.
+func TestDifferencesAreSavedLineByLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main; printf 'a\\nb\\nc\\n' > a; echo old > gone; git add .; git commit -qm base")

@@ -78,8 +78,8 @@ type over struct{ context.Context }
 
 func (over) Err() error { return context.Canceled }
 
-// TestAGitThatEndsWithWhatItIsForHasAnswered: nothing is taken for "there is none" because it was asked for too late.
-func TestAGitThatEndsWithWhatItIsForHasAnswered(t *testing.T) {
+// TestAnEndedContextIsNotAnAbsence: a question to git that comes too late is not answered by "there is none".
+func TestAnEndedContextIsNotAnAbsence(t *testing.T) {
 	tree, _, first, next := repository(t)
 	late := over{context.Background()}
 	if all, err := tree.History(late, []string{next}); err == nil && !all[first] {

@@ -66,7 +66,7 @@ func TestEveryGitIsMadeInOnePlace(t *testing.T) {
 	}
 }
 
-func TestWhatAKeyIsOverriddenWith(t *testing.T) {
+func TestOverridesOfKeys(t *testing.T) {
 	for _, tt := range []struct {
 		key  string
 		want []string
@@ -102,8 +102,8 @@ func TestGitHasNoSecrets(t *testing.T) {
 	}
 }
 
-// TestAGitThatDoesNotEndIsKilledWithWhatItStarted: a repository must not be able to block ralph.
-func TestAGitThatDoesNotEndIsKilledWithWhatItStarted(t *testing.T) {
+// TestAHangingGitIsKilledWithItsChildren: a repository must not be able to block ralph.
+func TestAHangingGitIsKilledWithItsChildren(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\nsleep 1000 &\necho $! > '" + bin + "/child'\nwait\n"
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o700); err != nil {

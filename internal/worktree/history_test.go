@@ -49,7 +49,7 @@ func TestAncestor(t *testing.T) {
 	}
 }
 
-func TestMergingWhatIsNotThereIsAnError(t *testing.T) {
+func TestMergingAMissingCommitIsAnError(t *testing.T) {
 	tree, dir, first, _ := repository(t)
 	sh(t, dir, "git init -q --bare ../other.git") // a commit that comes later
 	missing := strings.TrimSpace(sh(t, dir, `git -C ../other.git -c user.name=a -c user.email=a@b commit-tree -m x \

@@ -22,9 +22,9 @@ func look(t *testing.T, tree *worktree.Tree, scratch string) worktree.Snapshot {
 	return s
 }
 
-// TestHeadAndRefsAreWhatGitSays: HEAD is read without git if that is simple, and an earlier answer
-// of git is only used if nothing has changed.
-func TestHeadAndRefsAreWhatGitSays(t *testing.T) {
+// TestHeadAndRefsAgreeWithGit: HEAD is read without git if that is simple, and an earlier answer of git is only used if
+// nothing has changed.
+func TestHeadAndRefsAgreeWithGit(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main")
 	tree, scratch := open(t, dir), t.TempDir()

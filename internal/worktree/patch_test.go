@@ -68,8 +68,8 @@ func TestNothingHidesALine(t *testing.T) {
 	}
 }
 
-// TestWhatARenameBringsIsShown: a file that gets a name that runs for people is shown whole, though all of it was there.
-func TestWhatARenameBringsIsShown(t *testing.T) {
+// TestARenamedGuardedFileIsShown: a file whose new name runs for people is shown in full, although its content is old.
+func TestARenamedGuardedFileIsShown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sh(t, dir, "git init -q -b main; seq 20 > notes; seq 30 > plain; git add -A; git commit -qm base; git mv notes hook; git mv plain simple; git commit -qm change")

@@ -9,8 +9,8 @@ import (
 	"ralph"
 )
 
-// TestWhatIsTooMuch: the fewest names are left out, and the rest is taken.
-func TestWhatIsTooMuch(t *testing.T) {
+// TestOverweightClones: the fewest names are left out, and the rest is taken.
+func TestOverweightClones(t *testing.T) {
 	many := func(dir string, n int) (files []weight) {
 		for i := range n {
 			files = append(files, weight{fmt.Sprintf("%sf%d", dir, i), 1})
@@ -44,8 +44,8 @@ func TestWhatIsTooMuch(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefused: what git ignores it does not see.
-func TestWhatIsRefused(t *testing.T) {
+// TestRefusedPaths: paths that git ignores do not count.
+func TestRefusedPaths(t *testing.T) {
 	s := survey{
 		odd: []ralph.Untaken{{Path: "pipe"}, {Path: "x/pipe"}}, deep: []string{"d", "x/d"}, ended: ralph.Untaken{Path: "."},
 	}

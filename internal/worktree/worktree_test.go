@@ -47,8 +47,8 @@ func changes(t *testing.T, tree *worktree.Tree, from, to string) []ralph.FileCha
 	return files
 }
 
-// TestWhatWasRecordedChanged, whatever somebody did with git meanwhile, and neither index nor HEAD was touched.
-func TestWhatWasRecordedChanged(t *testing.T) {
+// TestChangesSinceASnapshot are found whatever somebody did with git meanwhile, and neither index nor HEAD is touched.
+func TestChangesSinceASnapshot(t *testing.T) {
 	base := "git init -q -b main; printf 'a\\nb\\n' > a; echo old > gone; printf 'ignored\\n' > .gitignore; git add .; git commit -qm base; echo mine > untracked; echo edited >> a"
 	for _, tt := range []struct {
 		name, before, session string

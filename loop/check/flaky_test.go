@@ -70,9 +70,9 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestAgainRunsWhatIsRefusedAndWhatItMayNeed: an excused command behind the last refused one is not run again, and an
-// error of the second run is not read as a result.
-func TestAgainRunsWhatIsRefusedAndWhatItMayNeed(t *testing.T) {
+// TestAgainRunsRefusedCommandsAndEarlierOnes: it does not run an excused command after the last refused one, and does
+// not read an error of the second run as a result.
+func TestAgainRunsRefusedCommandsAndEarlierOnes(t *testing.T) {
 	a, b, c := ended(1, nil), ended(1, nil), ended(1, nil)
 	a.Check.Command, c.Check.Command = "a", "c"
 	compare := func(o check.Outcome) ralph.Check {

@@ -9,7 +9,7 @@ import (
 	"ralph/internal/testresult"
 )
 
-func TestWhatARedBaselineWillNotExcuse(t *testing.T) {
+func TestLimitsOfARedBaseline(t *testing.T) {
 	named := ralph.Check{Command: "go test -json", Exit: 1}
 	red, err := testresult.ParseGoJSON(strings.NewReader(
 		`{"Action":"run","Package":"p","Test":"TestA"}` + "\n" + `{"Action":"fail","Package":"p","Test":"TestA"}` + "\n" + `{"Action":"fail","Package":"p"}` + "\n"))

@@ -96,8 +96,9 @@ func TestNewFilesInTheWay(t *testing.T) {
 	}
 }
 
-// TestWhatRunnersLoad: files that a runner's settings have it load before tests are settings, and others that they name are not.
-func TestWhatRunnersLoad(t *testing.T) {
+// TestFilesThatRunnersLoad: files that a runner's settings load before tests are settings, and others that they name
+// are not.
+func TestFilesThatRunnersLoad(t *testing.T) {
 	for _, c := range []struct {
 		settings, text, file string
 		want                 bool
@@ -124,7 +125,7 @@ func TestWhatRunnersLoad(t *testing.T) {
 	}
 }
 
-func TestWhatCommandsRun(t *testing.T) {
+func TestFilesThatCommandsRun(t *testing.T) {
 	files := map[string]string{
 		"package.json":   `{"scripts": {"pretest": "sh scripts/pre.sh", "test": "node run.js"}}`,
 		"Makefile":       "all: app\nRUN = sh scripts/all.sh\n\ntest: unit\n\t@$(RUN)\n\nunit:\n\t./unit\n\nlint:\n\tsh scripts/lint.sh\n",
@@ -391,8 +392,8 @@ func TestFilesThatOthersRunAreGuarded(t *testing.T) {
 	}
 }
 
-// TestWhatGuardedLinksLeadTo is guarded, over further links and through linked folders, in the repository alone.
-func TestWhatGuardedLinksLeadTo(t *testing.T) {
+// TestTargetsOfGuardedLinks are guarded, over further links and through linked folders, within the repository only.
+func TestTargetsOfGuardedLinks(t *testing.T) {
 	links := map[string]string{
 		".husky/pre-push": "../scripts/push.sh", "scripts/push.sh": "../real/push.sh", "real": "deep/er", ".github/workflows": "../ci",
 		".envrc": "/etc/passwd", ".npmrc": "../../outside", "plain": "free", ".gitlab-ci.yml": "loop/a", "loop": "loop/x", ".circleci": ".",

@@ -417,9 +417,8 @@ func TestARemote(t *testing.T) {
 	})
 }
 
-// TestWhyABranchLacksWhatWasMerged: the reason is up to date at each moment, also while nothing runs, and looking moves
-// nothing.
-func TestWhyABranchLacksWhatWasMerged(t *testing.T) {
+// TestReasonsOfABranchBehind: the reason is always up to date, also without a run, and looking moves nothing.
+func TestReasonsOfABranchBehind(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	const merge = "git merge refs/ralph/target/main"

@@ -46,7 +46,7 @@ func (r *runner) Verify(ctx context.Context, commit string, commands []string) (
 }
 
 // TestGateOfRealProjects plays changes of real projects: cheats, and honest ones without findings. Lost, loosened,
-// changed, refused or guarded tests wait for a person, or are refused (signals.TestWhatAGateComesTo).
+// changed, refused or guarded tests wait for a person, or are refused (signals.TestVerdictsOfAGate).
 func TestGateOfRealProjects(t *testing.T) {
 	t.Parallel()
 	projects, err := gatetest.Read()

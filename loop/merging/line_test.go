@@ -78,9 +78,9 @@ func (y *yard) line() (tasks []int64) {
 	return tasks
 }
 
-// TestWhatPassedBesideOthersIsVerifiedOnce: each on what was ahead of it, and becomes a commit of the target as it is,
+// TestChangesBesideOthersAreVerifiedOnce: each on the changes ahead of it. It becomes a commit of the target as it is,
 // whoever merges it, whenever.
-func TestWhatPassedBesideOthersIsVerifiedOnce(t *testing.T) {
+func TestChangesBesideOthersAreVerifiedOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -242,9 +242,9 @@ func TestOneThatIsCheckedForLong(t *testing.T) {
 	}
 }
 
-// TestWhatIsMergedDuringACheck is verified with the change while there is time; a failure then counts as a conflict.
-// Else that is left to the queue, but for a change that cannot be merged.
-func TestWhatIsMergedDuringACheck(t *testing.T) {
+// TestMergesDuringACheck are verified with the change while there is time; then a failure counts as a conflict.
+// Otherwise the queue verifies them, except for a change that cannot be merged.
+func TestMergesDuringACheck(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
@@ -288,8 +288,8 @@ func TestWhatIsMergedDuringACheck(t *testing.T) {
 	}
 }
 
-// TestWhatIsAhead is waited for if a change conflicts with it, or fails with it, as long as that may land.
-func TestWhatIsAhead(t *testing.T) {
+// TestChangesAhead: if a change conflicts or fails with them, it waits for them as long as they may be merged.
+func TestChangesAhead(t *testing.T) {
 	t.Parallel()
 	var y *yard
 	var before ralph.Change
@@ -360,8 +360,8 @@ func TestWhatIsAhead(t *testing.T) {
 	}
 }
 
-// TestWhatFailsByItselfIsRefused, whatever is ahead of it.
-func TestWhatFailsByItselfIsRefused(t *testing.T) {
+// TestAChangeThatFailsAloneIsRefused, whatever is ahead of it.
+func TestAChangeThatFailsAloneIsRefused(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "! test -e bad")
 	y.Wait = time.Hour
@@ -376,8 +376,8 @@ func TestWhatFailsByItselfIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatIsBeingVerifiedAheadIsWaitedFor: the gate compares with its results.
-func TestWhatIsBeingVerifiedAheadIsWaitedFor(t *testing.T) {
+// TestAChangeWaitsForTheVerificationAhead: the gate compares with its results.
+func TestAChangeWaitsForTheVerificationAhead(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")
 	y.Wait = time.Hour

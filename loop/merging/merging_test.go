@@ -394,8 +394,8 @@ func TestABatch(t *testing.T) {
 	}
 }
 
-// TestWhatWasLeftOutIsNext, before what was queued since: else it would wait as long as others come.
-func TestWhatWasLeftOutIsNext(t *testing.T) {
+// TestLeftOutChangesAreNext, before later ones: otherwise they would wait as long as others come.
+func TestLeftOutChangesAreNext(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "test -s a")
 	base := y.git("rev-parse", "main")
@@ -763,8 +763,8 @@ func TestABranchForEachTask(t *testing.T) {
 	}
 }
 
-// TestTheOthersAreMergedBeforeOneThatIsToBeMergedAlone: finished changes that fit do not wait for its next session.
-func TestTheOthersAreMergedBeforeOneThatIsToBeMergedAlone(t *testing.T) {
+// TestOthersAreMergedBeforeATaskMergedAlone: finished changes that fit do not wait for its next session.
+func TestOthersAreMergedBeforeATaskMergedAlone(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	y.MaxSentBack = 1

@@ -46,7 +46,7 @@ func TestADayBeginsAtMidnightWhereRalphRuns(t *testing.T) {
 	}
 }
 
-func TestWhichAgentWorks(t *testing.T) {
+func TestTheChosenAgent(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	rests := func(name string, wait time.Duration, ending ralph.Ending) store.AgentState {
@@ -120,8 +120,9 @@ func TestAnAgentThatPeopleHaveToMendDoesNotStandIn(t *testing.T) {
 	}
 }
 
-// TestWhoseWordSparesAReview: a discipline's "none" spares people's tasks. Agents choose the discipline of their own.
-func TestWhoseWordSparesAReview(t *testing.T) {
+// TestSparedReviews: a discipline's "none" spares people's tasks, but not agents' tasks: agents choose the discipline
+// themselves.
+func TestSparedReviews(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {

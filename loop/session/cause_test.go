@@ -38,9 +38,9 @@ func compare(t *testing.T, golden, text string) {
 	}
 }
 
-// TestWhatEachCauseLeadsTo prints the table of causes: the session's ending,
-// whether that counts as an attempt, whether it stops a check, and the words for it.
-func TestWhatEachCauseLeadsTo(t *testing.T) {
+// TestTableOfCauses prints the causes: the session's ending, whether that counts as an attempt, whether it stops a
+// check, and the words for it.
+func TestTableOfCauses(t *testing.T) {
 	limits := order.Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}
 	var b strings.Builder
 	for _, c := range slices.Sorted(maps.Keys(causes)) {

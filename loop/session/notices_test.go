@@ -8,9 +8,9 @@ import (
 	"ralph/store"
 )
 
-// TestWhatASessionIsToldOfOthers: a session hears only of merges and
-// flags that concern its files, and others' words are fenced as data.
-func TestWhatASessionIsToldOfOthers(t *testing.T) {
+// TestNoticesOfOtherTasks: a session hears only of merges and flags that concern its files, and others' words are
+// fenced as data.
+func TestNoticesOfOtherTasks(t *testing.T) {
 	e := store.Elsewhere{
 		Merged:   []store.MergedTask{{TaskID: 31, Files: []string{"a.go", "c.go"}}, {TaskID: 32, Files: []string{"c.go"}}},
 		Answers:  []store.AnsweredAsk{{TaskID: 7, Question: "Which port?", Answer: "8080"}},

@@ -17,7 +17,7 @@ import (
 	"ralph/store"
 )
 
-func TestWhatAnAgentDoesShowsItsPhase(t *testing.T) {
+func TestPhasesAreObserved(t *testing.T) {
 	bash := func(command string) agent.Event { return agent.Event{Kind: agent.Ran, Text: command} }
 	for _, tt := range []struct {
 		name  string
@@ -89,7 +89,7 @@ func TestACheckpointIsDueOnceTheContextIsNearlyFull(t *testing.T) {
 	}
 }
 
-func TestWhatIsSeenIsHandedOverOnceAndReadingOnlyAtTheBeginning(t *testing.T) {
+func TestObservationsAreTakenOnce(t *testing.T) {
 	o := newObserver(nil, nil, 80)
 	see := func(kinds ...agent.Kind) (phases []ralph.Phase) {
 		for _, kind := range kinds {
@@ -122,7 +122,7 @@ func TestWhatIsSeenIsHandedOverOnceAndReadingOnlyAtTheBeginning(t *testing.T) {
 	}
 }
 
-func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
+func TestObservationsAreStoredAtTheEnd(t *testing.T) {
 	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 	}
 }
 
-func TestOnlyThePeopleWhoStopARunCallItsChecksOff(t *testing.T) {
+func TestOnlyPeoplesStopEndsChecks(t *testing.T) {
 	for cause, want := range map[Cause]bool{
 		timeUp: false, wasIdle: false, runLimit: false, runKilled: false, runStop: true, cancelled: true, contract: true, halted: true,
 		filled: false,

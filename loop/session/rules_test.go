@@ -168,7 +168,7 @@ func TestThePartsThatASessionChanged(t *testing.T) {
 	}
 }
 
-func TestWhatASessionIsCharged(t *testing.T) {
+func TestChargesOfSessions(t *testing.T) {
 	const limit = 10
 	for _, tt := range []struct {
 		name   string

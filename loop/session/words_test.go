@@ -12,8 +12,8 @@ import (
 	"ralph/signals"
 )
 
-// TestWhatAgentsAreToldAtTheEndOfATurn: the text of each reply, with everything that it can mention.
-func TestWhatAgentsAreToldAtTheEndOfATurn(t *testing.T) {
+// TestRepliesAtTheEndOfATurn: the text of each reply, with everything that it can mention.
+func TestRepliesAtTheEndOfATurn(t *testing.T) {
 	f := &finding{
 		moved: true, conflict: "main has moved",
 		merged: []ralph.Check{{Command: "make test", Exit: 2, Tail: "FAIL TestB"}},

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestWhatIsTakenFromAWorkspace, with any contents: untaken files are named, git does not hang, and the next use of the
-// workspace finds none of them. TestAHostileWorkspace of package loop plays some of it in a run.
-func TestWhatIsTakenFromAWorkspace(t *testing.T) {
+// TestHostileContentsOfAWorkspace: untaken files are named, git does not hang, and the next use of the workspace finds
+// none of them. TestAHostileWorkspace of package loop plays some of it in a run.
+func TestHostileContentsOfAWorkspace(t *testing.T) {
 	t.Parallel()
 	const deep = "python3 -c 'import os\nfor i in range(400): os.mkdir(f\"folder-{i}\"); os.chdir(f\"folder-{i}\")\nopen(\"x\", \"w\").close()'"
 	for _, tt := range []struct {

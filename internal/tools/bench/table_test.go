@@ -27,7 +27,7 @@ func TestARowHasMediansAndSpread(t *testing.T) {
 	}
 }
 
-func TestOneMeasurementsFailureIsNoOthers(t *testing.T) {
+func TestMeasurementsFailAlone(t *testing.T) {
 	b, nobody := &bench{}, (*bench)(nil)
 	for _, tt := range []struct {
 		name    string

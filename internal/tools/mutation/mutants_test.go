@@ -38,7 +38,7 @@ func (k *kind) full(n int, on bool) bool {
 }
 `
 
-func TestWhatIsChanged(t *testing.T) {
+func TestKindsOfMutants(t *testing.T) {
 	list, err := mutants("p.go", []byte(sample), func(string) bool { return true })
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func TestAnAddressWithoutAHostIsOnThisMachine(t *testing.T) {
 	}
 }
 
-func TestWhatIsListenedOnIsLoopback(t *testing.T) {
+func TestTheAddressIsLoopback(t *testing.T) {
 	for _, addr := range []string{"0", ":0", "127.0.0.1:0", "localhost:0"} {
 		l, err := localhttp.Listen(t.Context(), "dashboard.addr", addr)
 		if err != nil {

@@ -10,9 +10,8 @@ import (
 	"ralph/loop/agent"
 )
 
-// TestWhatAQuestionIsAbout: what cannot be read of one is not allowed, and a description is no
-// command.
-func TestWhatAQuestionIsAbout(t *testing.T) {
+// TestSubjectsOfQuestions: unreadable parts are not allowed, and a description is no command.
+func TestSubjectsOfQuestions(t *testing.T) {
 	for _, tt := range []struct {
 		name, profile, call, want string // "-" is unreadable, "" needs no answer of the rules
 	}{

@@ -9,7 +9,7 @@ import (
 )
 
 // What an agent without a reported cost is charged depends on whether it may have called its model.
-func TestWhetherAnAgentBegan(t *testing.T) {
+func TestAgentsThatBegan(t *testing.T) {
 	noServer := `{"type":"system","subtype":"init","tools":[],"mcp_servers":[]}` + "\n"
 	for _, tt := range []struct {
 		name   string
@@ -34,7 +34,7 @@ func TestWhetherAnAgentBegan(t *testing.T) {
 }
 
 // The report names the cause of an agent's end. An end that ralph did not ask for is a lost session, which is counted.
-func TestWhoEndedAnAgent(t *testing.T) {
+func TestEndsOfAnAgent(t *testing.T) {
 	aborted := `{"type":"result","is_error":true,"terminal_reason":"aborted_tools"}` + "\n"
 	for _, tt := range []struct {
 		name   string

@@ -185,7 +185,7 @@ func TestAPersonIsHeardDuringATurn(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidWhileTheLoopVerifiesStartsAnotherTurn(t *testing.T) {
+func TestAMessageDuringACheckStartsATurn(t *testing.T) {
 	task := assignment(t)
 	var said []string
 	task.Seen = texts(&said)

@@ -10,8 +10,8 @@ import (
 	"ralph/loop/agent/claude"
 )
 
-// TestWhatALineSaysInRalphsWords has lines of the stream and their events.
-func TestWhatALineSaysInRalphsWords(t *testing.T) {
+// TestEventsOfLines has lines of the stream and their events.
+func TestEventsOfLines(t *testing.T) {
 	t.Parallel()
 	use := func(tool, input string) string {
 		return fmt.Sprintf(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":%q,"input":%s}]}}`, tool, input)
@@ -65,7 +65,7 @@ func TestWhatALineSaysInRalphsWords(t *testing.T) {
 	}
 }
 
-func TestTheFieldThatSaysWhatAToolIsAbout(t *testing.T) {
+func TestTheMainFieldOfATool(t *testing.T) {
 	t.Parallel()
 	for tool, want := range map[string]string{
 		"Bash": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path",

@@ -35,7 +35,7 @@ func salvage(t *testing.T, name string) agent.Report {
 	return r
 }
 
-func TestWhatRecordingsComeTo(t *testing.T) {
+func TestResultsOfRecordings(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
 	}{
@@ -55,7 +55,7 @@ func TestWhatRecordingsComeTo(t *testing.T) {
 	}
 }
 
-func TestWhatIsSeenOfARecording(t *testing.T) {
+func TestEventsOfARecording(t *testing.T) {
 	var seen []string
 	text, err := os.ReadFile(filepath.Join("testdata", "basic.jsonl"))
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"ralph/loop/agent/kinds"
 )
 
-// TestWhatSessionsHaveUsedIsKnownWhileTheyRun: each agent's recording says, up to where it ends, what a screen shows of
-// a session in progress. An agent that tells tokens alone is priced by its model, where that is known.
-func TestWhatSessionsHaveUsedIsKnownWhileTheyRun(t *testing.T) {
+// TestUseIsKnownDuringASession: each agent's recording has, up to its end, everything that a screen shows of a session
+// in progress. If an agent reports only tokens, its model gives the price, if known.
+func TestUseIsKnownDuringASession(t *testing.T) {
 	for _, tt := range []struct {
 		file    string
 		usd     bool // a cost is shown
