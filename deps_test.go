@@ -74,7 +74,7 @@ var imports = map[string][]string{
 		"ralph/internal/project", "ralph/internal/sandbox", "ralph/internal/show", "ralph/internal/state",
 		"ralph/internal/words", "ralph/internal/worktree", "ralph/internal/secret",
 	},
-	// Prints what happens as it happens.
+	// Prints events as they happen.
 	"ralph/internal/follow": {
 		"ralph/internal/term",
 		"ralph", "ralph/store", "ralph/loop", "ralph/internal/config", "ralph/internal/project", "ralph/internal/report",
@@ -132,7 +132,7 @@ var imports = map[string][]string{
 	},
 	"ralph/loop/workspace": {"ralph", "ralph/store", "ralph/internal/files", "ralph/internal/proc", "ralph/internal/worktree"},
 	"ralph/loop/agent":     {"ralph", "ralph/internal/environment", "ralph/internal/permission", "ralph/internal/proc"},
-	// What all agents that are programs have in common.
+	// The common parts of all agents that are programs.
 	"ralph/loop/agent/process": {
 		"ralph/loop/agent", "ralph/internal/environment", "ralph/internal/pipe", "ralph/internal/proc",
 	},
@@ -176,7 +176,7 @@ var imports = map[string][]string{
 // pure packages must not reach the outside world.
 var pure = []string{"ralph", "ralph/signals", "ralph/prompt", "ralph/internal/words", everywhere}
 
-// everywhere lists what every package may import.
+// everywhere lists the packages that every package may import.
 const everywhere = "ralph/internal/text"
 
 // outside lists the packages that reach the outside world.

@@ -498,7 +498,7 @@ func (w *world) pullOf(id int64) (p store.ForgePull) {
 	return p
 }
 
-// marks counts what ralph has posted on an issue, by mark.
+// marks counts ralph's posts on an issue, by mark.
 func (f *fake) marks(n int64) map[string]int {
 	count := map[string]int{}
 	var list []Comment

@@ -38,7 +38,7 @@ func TestALookWithoutNews(t *testing.T) {
 			t.Errorf("a look without news cost %d requests", w.requests)
 		}
 	}
-	// News of one costs what that one needs.
+	// News of one issue costs only the requests for it.
 	w.changes(w.pullOf(tasks[7]).Number, func(p *fakePull) { p.Reviews = []Review{{ID: "1", Author: dev, Objects: true, Body: "no"}} })
 	w.requests = 0
 	if w.look(); w.requests > 6 {
@@ -87,7 +87,7 @@ func TestAFirstLookThatIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestPullRequests follows pull requests through what may happen to them.
+// TestPullRequests follows pull requests through all events.
 func TestPullRequests(t *testing.T) {
 	type situation struct {
 		*world

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// nightScript is the agent of the night: a session of a task does what its issue and its reviews say.
+// nightScript is the agent of the night: a session of a task follows its issue and its reviews.
 const nightScript = `task Alpha
 when these checks failed
   write alpha.txt "right\n"
@@ -281,7 +281,7 @@ func (n *realNight) passes() {
 	n.truth()
 }
 
-// truth checks what the night has left.
+// truth checks the state after the night.
 func (n *realNight) truth() {
 	t := n.t
 	t.Helper()
@@ -352,7 +352,7 @@ func (n *realNight) truth() {
 	}
 }
 
-// script writes the agent's script and what ralph is configured with.
+// script writes the agent's script and ralph's configuration.
 func (n *realNight) script(config, script string) {
 	n.t.Helper()
 	for name, text := range map[string]string{"ralph.yaml": config, "claude.script": script} {

@@ -235,7 +235,7 @@ func TestRecordedShapes(t *testing.T) {
 	}
 }
 
-// limits looks at what a forge says of its limits and rights.
+// limits compares a forge's reports of its limits and rights.
 func limits(t *testing.T, f Forge, r *recorded) {
 	t.Helper()
 	for _, tt := range []struct {

@@ -120,7 +120,7 @@ func (g *giteaSite) pulls() (all []seenPull) {
 // A hubSite is a hub on which people act.
 type hubSite struct{ *hub }
 
-// acts does what people do, between two requests.
+// acts plays people, between two requests.
 func (h *hubSite) acts(do func()) {
 	h.t.Helper()
 	h.mu.Lock()

@@ -115,7 +115,7 @@ func (w *world) taskIn(tx *store.Tx, issue int64) int64 {
 	return i.TaskID
 }
 
-// after says what a night has left.
+// after describes the state after a night.
 func (w *world) left() string {
 	w.t.Helper()
 	var b strings.Builder
@@ -172,7 +172,7 @@ func kindOfMark(of string) string {
 	}, " "+of)
 }
 
-// calm is what a night leaves that nothing disturbs.
+// calm is the state after an undisturbed night.
 func calm(t *testing.T) string {
 	w := newWorld(t)
 	for _, does := range night {

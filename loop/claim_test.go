@@ -97,8 +97,8 @@ func newLoop(t *testing.T, db *store.DB, dir string, works agent.Agent) *loop.Lo
 	return l
 }
 
-// withWorkspaces gives a loop whose workspace is a folder what it needs to work in workspaces and to be merged. The folder becomes
-// a repository unless it is one.
+// withWorkspaces prepares a loop whose workspace is a folder to work in workspaces and to merge. The folder becomes a
+// repository unless it is one.
 func withWorkspaces(t *testing.T, l *loop.Loop) {
 	t.Helper()
 	dir, state := l.Here.Dir, l.Here.State
@@ -268,8 +268,8 @@ func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	}
 }
 
-// What a look at the queue finds to have lapsed may have been ended by its worker, and the workspace be
-// another's, before it is decided: nothing is checked there.
+// A worker may end an expired claim, and another one may have its workspace, before the claim is decided: nothing is
+// checked there.
 func TestAClaimThatItsWorkerEndedIsNotJudgedAgain(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)

@@ -70,7 +70,7 @@ func (b *workshop) tx(f func(tx *store.Tx) error) {
 	}
 }
 
-// What a person says while a session on a task is made ready counts for its session.
+// A person's comment while a session is prepared counts for that session.
 func TestAWordBeforeTheClaimCounts(t *testing.T) {
 	t.Parallel()
 	t.Run("a comment", func(t *testing.T) {

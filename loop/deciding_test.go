@@ -19,8 +19,7 @@ import (
 	"ralph/store"
 )
 
-// A turn is what an agent does in a turn: the files that it writes and
-// removes, its git commands, and its signals.
+// A turn is an agent's part in a turn: the files that it writes and removes, its git commands, and its signals.
 type turn struct {
 	write, remove []string
 	git           string // separated by semicolons

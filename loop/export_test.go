@@ -71,8 +71,8 @@ func JudgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]boo
 	return statuses, why
 }
 
-// Merges calls merge, which merges the queue beside sessions; then something happens before its result is
-// applied. It returns what the queue waits for, and whether it rests until more happens.
+// Merges calls merge, which merges the queue while sessions work; then something happens before its result is applied.
+// It returns the reason why the queue waits, and whether it rests until more happens.
 func Merges(ctx context.Context, l *Loop, then func()) (waits string, rests bool, err error) {
 	r := &runner{course: l.outside(), jobsCtx: ctx, over: make(chan func(context.Context) error, 1)}
 	if err := r.merge(ctx); err != nil {

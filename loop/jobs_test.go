@@ -198,7 +198,7 @@ func TestARunWithOneSessionIsNotIdle(t *testing.T) {
 	})
 }
 
-// TestARunWithOneSessionKeepsTheOrderOfTheQueue, whatever files a worker's task may touch.
+// TestARunWithOneSessionKeepsTheOrderOfTheQueue for any files of a worker's task.
 func TestARunWithOneSessionKeepsTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
 	for jobs, want := range map[int]int64{1: 2, 2: 3} {

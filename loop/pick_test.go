@@ -60,7 +60,7 @@ func TestTasksThatFitBesideOthers(t *testing.T) {
 	}
 }
 
-// TestLostSessionsAreCountedInARow: only a session that shows that agent and machine work begins anew.
+// TestLostSessionsAreCountedInARow: only a session that shows that agent and machine work resets the count.
 func TestLostSessionsAreCountedInARow(t *testing.T) {
 	t.Parallel()
 	r := &runner{}
@@ -122,7 +122,7 @@ func TestMaxOpen(t *testing.T) {
 		pulls                  bool
 		most, reviewing, again int // pull requests that wait, and those whose task is to go on
 		queued                 int
-		want                   int64 // the task, of which the pull requests have the first ones; 0 for none
+		want                   int64 // the task; the first ones have pull requests; 0 for none
 		held                   string
 	}{
 		{"merged without", false, 1, 3, 0, 1, 4, ""},

@@ -67,8 +67,8 @@ func gone() string {
 	return process
 }
 
-// TestARunThatWorksElsewhereKeepsItsSessions: a run with another state folder on the same database takes up what lost
-// runs have left, and nothing else.
+// TestARunThatWorksElsewhereKeepsItsSessions: a run with another state folder on the same database takes over only the
+// sessions of lost runs.
 func TestARunThatWorksElsewhereKeepsItsSessions(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
@@ -118,7 +118,7 @@ func TestARunThatWorksElsewhereKeepsItsSessions(t *testing.T) {
 	}
 }
 
-// run has a loop do what there is.
+// run lets a loop do the open work.
 func run(t *testing.T, l *loop.Loop) {
 	t.Helper()
 	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {

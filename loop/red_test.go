@@ -20,7 +20,7 @@ import (
 	"ralph/store"
 )
 
-// TestARunThatBeginsRed checks what a run does if the verification fails before any work.
+// TestARunThatBeginsRed checks a run's reaction to a verification that fails before any work.
 func TestARunThatBeginsRed(t *testing.T) {
 	t.Parallel()
 	const named = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
@@ -182,7 +182,7 @@ func TestEarlierFailuresRunAgain(t *testing.T) {
 	}
 }
 
-// TestSessionsInARowThatAreLostEndARun, whatever their tasks: the agent is then at fault.
+// TestSessionsInARowThatAreLostEndARun, even of different tasks: the agent is then at fault.
 func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
 	t.Parallel()
 	lost := act{report: agent.Report{Ending: ralph.Lost, Reason: "lost: it is gone"}}

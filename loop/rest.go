@@ -105,7 +105,7 @@ func named(tasks []int64) string {
 	return list
 }
 
-// judgeRest makes the decision of leftOver. Tasks are the failed and blocked ones, and those that need input. If the
+// judgeRest makes the decision of leftOver. Tasks are the failed and blocked tasks, and tasks that need input. If the
 // run was for one task, only that task counts.
 func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]bool, only int64) []end {
 	holds := map[int64]bool{} // failed tasks that others depend on

@@ -223,7 +223,7 @@ func TestAWaitEndsWithAResult(t *testing.T) {
 	}
 }
 
-// TestNoTaskIsChosenBlindly: what cannot be read is not taken for nothing.
+// TestNoTaskIsChosenBlindly: unreadable facts do not count as missing ones.
 func TestNoTaskIsChosenBlindly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -30,7 +30,7 @@ type performer struct {
 	sessions []agent.Assignment
 }
 
-// An act is what one session does.
+// An act is the part of one session.
 type act struct {
 	change bool
 	say    []signals.Payload
@@ -144,7 +144,7 @@ func TestAnAgentThatDoesNothingTwiceInARowEndsARun(t *testing.T) {
 	}
 }
 
-// TestSessionsAtOnceThatFailTogether say about their agent what the first of them says.
+// TestSessionsAtOnceThatFailTogether count as one failure of their agent.
 func TestSessionsAtOnceThatFailTogether(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -180,7 +180,7 @@ func TestSessionsAtOnceThatFailTogether(t *testing.T) {
 	}
 }
 
-// TestALostDatabaseEndsTheSessionsBeside: what they do could not be written down.
+// TestALostDatabaseEndsTheSessionsBeside: their results could not be stored.
 func TestALostDatabaseEndsTheSessionsBeside(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {

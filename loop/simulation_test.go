@@ -32,7 +32,7 @@ type crew struct {
 	most     int              // most that worked at once
 }
 
-// begin returns what a task's next session draws from, whatever other sessions do meanwhile.
+// begin returns the random source of a task's next session, independent of other sessions.
 func (c *crew) begin(task int64) *rand.Rand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *crew) Work(ctx context.Context, a agent.Assignment) (r agent.Report, er
 
 func (*crew) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
-// invariants checks what must hold at any moment.
+// invariants checks the rules that hold at any moment.
 func (c *crew) invariants(a agent.Assignment) {
 	err := c.Store.View(context.Background(), func(tx *store.Tx) error {
 		open, err := tx.OpenSessions()
@@ -151,7 +151,7 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// answerAll does what people do about everything that waits for them.
+// answerAll plays people who decide every open item.
 func answerAll(tx *store.Tx) error {
 	held, err := tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed, ralph.Blocked}})
 	for i := 0; err == nil && i < len(held); i++ {

@@ -29,7 +29,7 @@ func (b *workshop) raw(statement string, args ...any) {
 	}
 }
 
-// refuse has the database refuse what changes a table, see [pgtest.Refuse].
+// refuse makes the database refuse changes of a table, see [pgtest.Refuse].
 func (b *workshop) refuse(event, table, condition, why string) (allow func()) {
 	b.t.Helper()
 	return pgtest.Refuse(b.t, pgtest.Raw(b.t, b.db.Path()), event, table, condition, why)

@@ -48,8 +48,8 @@ func (p *vandal) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 
 func (*vandal) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
-// TestAHostileWorkspace: whatever a session leaves in its workspace, its done is refused in the conversation with the
-// file's name, or taken without it. Nothing waits, and the next task of the run is done as if nothing had been.
+// TestAHostileWorkspace: for any contents of its workspace, a session's done is refused in the conversation with the
+// file's name, or taken without the file. Nothing waits, and the next task of the run is done as usual.
 func TestAHostileWorkspace(t *testing.T) {
 	t.Parallel()
 	const deep = "python3 -c 'import os\nfor i in range(400): os.mkdir(f\"folder-{i}\"); os.chdir(f\"folder-{i}\")\nopen(\"x\", \"w\").close()'"

@@ -155,8 +155,8 @@ func TestLostSessionsDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-// TestALostSessionHasOneCandidate: what it had handed over before its ralph was lost is not made anew, as another machine
-// may have fetched it.
+// TestALostSessionHasOneCandidate: a candidate that was handed over before its ralph was lost is not made again,
+// because another machine may have fetched it.
 func TestALostSessionHasOneCandidate(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
@@ -284,8 +284,8 @@ func TestUnreadablePartsOfALostWorkspaceAreReported(t *testing.T) {
 	})
 }
 
-// TestASessionThatComesBackLate was settled for lost while its machine was away: what it cost is booked, what it made
-// is kept apart and named with it, and its task is as others left it.
+// TestASessionThatComesBackLate was decided as lost while its machine was unreachable: its cost is booked, its work is
+// kept apart and named, and its task stays as others left it.
 func TestASessionThatComesBackLate(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)

@@ -60,8 +60,8 @@ func TestNobodyWaitsForAContinuedSession(t *testing.T) {
 	}))
 }
 
-// TestTheNextSessionInAWorkspaceGoesOn with what the last session of its task
-// left there; another task's session does not see it.
+// TestTheNextSessionInAWorkspaceGoesOn with the files of the last session of its task; another task's session does not
+// see them.
 func TestTheNextSessionInAWorkspaceGoesOn(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
@@ -190,8 +190,8 @@ func TestAConflictIsMergedIntoTheWorkspace(t *testing.T) {
 	}
 }
 
-// TestAConflictThatIsNotMended has the task begin anew: with its work, and its marks, then once more without. Each
-// session counts once, as no attempt.
+// TestAConflictThatIsNotMended makes the task begin again: with its work and its markers, then once more without. No
+// session counts as an attempt.
 func TestAConflictThatIsNotMended(t *testing.T) {
 	t.Parallel()
 	for _, last := range []struct {
@@ -305,7 +305,7 @@ func TestTheTaskThatIsMergedAloneIsBegunFirst(t *testing.T) {
 	}
 }
 
-// TestTheQueueRestsUntilSomethingHappens: also what happens while a merge ends is looked at.
+// TestTheQueueRestsUntilSomethingHappens: events at the end of a merge count too.
 func TestTheQueueRestsUntilSomethingHappens(t *testing.T) {
 	t.Parallel()
 	for _, happens := range []bool{false, true} {

@@ -79,7 +79,7 @@ func TestASessionInAWorkspace(t *testing.T) {
 	}
 }
 
-// TestADoneWhoseChangesGitCannotCompareIsNotAccepted: what it commits may name what nobody else could get.
+// TestADoneWhoseChangesGitCannotCompareIsNotAccepted: its commit may name objects that nobody else could get.
 func TestADoneWhoseChangesGitCannotCompareIsNotAccepted(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -173,7 +173,7 @@ func TestAProtectedFileThatASessionChangedInItsWorkspace(t *testing.T) {
 	}
 }
 
-// TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped: what its session made is not left until the next run.
+// TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped: its work does not wait for the next run.
 func TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
@@ -229,7 +229,7 @@ func TestATreeIsVerifiedOnce(t *testing.T) {
 	}
 }
 
-// TestAWorkersEmptyWorkspaceIsAskedAboutOnce: it may have worked elsewhere. Where what checks the task passed before, a
+// TestAWorkersEmptyWorkspaceIsAskedAboutOnce: it may have worked elsewhere. If the task's checks passed before, a
 // person decides then.
 func TestAWorkersEmptyWorkspaceIsAskedAboutOnce(t *testing.T) {
 	t.Parallel()

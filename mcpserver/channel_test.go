@@ -156,7 +156,7 @@ func heard(t *testing.T, s mcpserver.Session) (list []string) {
 	return list
 }
 
-// TestAClientIsTheSessionOfItsSocket, whatever it claims.
+// TestAClientIsTheSessionOfItsSocket, for any claim.
 func TestAClientIsTheSessionOfItsSocket(t *testing.T) {
 	list := sessions(t, 2)
 	list[1].Discipline = "backend"
@@ -180,8 +180,8 @@ func TestAClientIsTheSessionOfItsSocket(t *testing.T) {
 	}
 }
 
-// TestOnlyTheAgentSpeaks: a connection without the session's ticket, or with a spent one, is refused and recorded; the
-// agent's own goes on. What only asks is answered to all.
+// TestOnlyTheAgentSpeaks: a connection without the session's ticket, or with a used one, is refused and recorded; the
+// agent's own continues. Questions of all programs are answered.
 func TestOnlyTheAgentSpeaks(t *testing.T) {
 	s := sessions(t, 1)[0]
 	s.Rules = &permission.Rules{Policy: permission.Policy{Default: permission.Allow}}

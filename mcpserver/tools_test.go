@@ -26,9 +26,8 @@ type designedField struct {
 	words    string
 }
 
-// designed has the eight tools in the words of the design, which are normative:
-// the sentences below each verb's heading and the descriptions of its parameters
-// teach a model when to call what. A tool's other words come after them.
+// designed has the eight tools in the words of the design, which are normative: the sentences below each verb's heading
+// and the descriptions of its parameters teach a model how to use them. A tool's other words come after them.
 var designed = map[ralph.Verb]struct {
 	words  string
 	fields map[string]designedField

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNothingOfSQLiteIsLeft: what PostgreSQL calls otherwise is translated, whether there is one to try it or not.
+// TestNothingOfSQLiteIsLeft: words with other names in PostgreSQL are translated, even without a server to try it.
 func TestNothingOfSQLiteIsLeft(t *testing.T) {
 	names, err := Names("postgres")
 	if err != nil {

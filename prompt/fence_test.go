@@ -90,8 +90,8 @@ func quoting(text, name string) prompt.Data {
 	}
 }
 
-// inLine has the beginnings of ralph's lines that contain names, up to the
-// name; the rest must stay on one line whatever the name is.
+// inLine has the beginnings of ralph's lines that contain names, up to the name; the rest must stay on one line for any
+// name.
 var inLine = regexp.MustCompile(`^(## Your task: TASK-12 |- TASK-3 |It belongs to the feature |You are a coding agent at work in the project ).*$`)
 
 // ownWords are lines that ralph adds for a longer or stranger text.
@@ -109,7 +109,7 @@ func skeleton(outside []string) []string {
 	return own
 }
 
-// FuzzFence: whatever is quoted, ralph's own lines stay the same in number, order and words.
+// FuzzFence: for any quoted text, ralph's own lines stay the same in number, order and words.
 func FuzzFence(f *testing.F) {
 	for _, text := range []string{
 		"", attack, "~", "~~~", "\n~~~~\n", "```", "\r~~~\r", "\x1b]0;~~~\x07", "~\x00~\u200b~\n", "~~\x1b[0m~\n# x",
@@ -206,7 +206,7 @@ func TestALongCommentIsCutAtItsEndAndSaysSo(t *testing.T) {
 	if !strings.Contains(p.Text, "\nbegins") || len(p.Text) > 16<<10 {
 		t.Errorf("the prompt has %d bytes; want the beginning of the comment alone", len(p.Text))
 	}
-	// 6+65536 bytes, of which at most 8192 are shown.
+	// 6+65536 bytes; at most 8192 of them are shown.
 	if want := "(Cut: the rest of this text, 57350 bytes.)"; !strings.Contains(p.Text, want) {
 		t.Errorf("the prompt does not say %q", want)
 	}

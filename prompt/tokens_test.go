@@ -8,9 +8,8 @@ import (
 	"ralph/prompt"
 )
 
-// TestTheEstimateIsNearRealTokenizers compares it with the counts of two public
-// tokenizers (cl100k_base, o200k_base) for these texts on 2026-11-21. The model's
-// own tokenizer is not public; docs/prompt.md says what the figures are worth.
+// TestTheEstimateIsNearRealTokenizers compares it with the counts of two public tokenizers (cl100k_base, o200k_base)
+// for these texts on 2026-11-21. The model's own tokenizer is not public; docs/prompt.md has the tolerance.
 func TestTheEstimateIsNearRealTokenizers(t *testing.T) {
 	for _, tt := range []struct {
 		name           string

@@ -2,7 +2,7 @@ package signals
 
 import "regexp"
 
-// deciding matches words about the rules of acceptance, steering those that ask to break them.
+// deciding matches words about the rules of acceptance; steering matches words that ask to break them.
 var (
 	deciding = regexp.MustCompile(`(?i)\b(tests?|suites?|checks?|checked|verif\w+|lint\w*|ci|gates?|permissions?|` +
 		`signals?|hooks?|ralph|sandbox|done|approv\w+|guard\w*|reviews?)\b`)

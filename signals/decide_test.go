@@ -143,7 +143,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// checkRules checks what holds for every decision.
+// checkRules checks rules that hold for every decision.
 func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 	t.Helper()
 	last := signals.Closing(f.Said)
@@ -234,8 +234,8 @@ func TestTitlesAreComparedNormalized(t *testing.T) {
 	}
 }
 
-// TestAskingIsNoFailure: a session that had to ask before it could change
-// anything did what it could, and so did one that named a blocker.
+// TestAskingIsNoFailure: a session that had to ask before it could change anything succeeded, and so did one that named
+// a blocker.
 func TestAskingIsNoFailure(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -9,7 +9,7 @@ import (
 	"ralph/signals"
 )
 
-// TestVerdictOfADone checks what people read about a done, depending on the evidence.
+// TestVerdictOfADone checks people's text about a done, for different evidence.
 func TestVerdictOfADone(t *testing.T) {
 	green := []ralph.Check{{Command: "make test", Passed: true}}
 	for _, tt := range []struct {

@@ -73,7 +73,7 @@ func TestPlanProblems(t *testing.T) {
 	}
 }
 
-// TestOvertaken: of what others have changed or added meanwhile, the planner is told.
+// TestOvertaken: the planner learns of others' changes and additions.
 func TestOvertaken(t *testing.T) {
 	known := signals.Nameable{"old": {ID: 1}, "TASK-1": {ID: 1}, "edited": {ID: 2}, "added": {ID: 3}, "TASK-9": {ID: 9}}
 	now := map[int64]string{1: "a", 2: "b", 3: "c"} // TASK-9 is of another feature
@@ -156,7 +156,7 @@ func TestRedFirst(t *testing.T) {
 	}
 }
 
-// TestPlanRed: what cannot run is given back to the planner twice, in one conversation, and then marked alone.
+// TestPlanRed: a command that cannot run goes back to the planner twice, in one conversation, and is then only marked.
 func TestPlanRed(t *testing.T) {
 	check := func(command string, exit int, tail string) ralph.Check {
 		return ralph.Check{Command: command, Exit: exit, Passed: exit == 0, Tail: tail}

@@ -170,7 +170,7 @@ func TestActionsOnAChange(t *testing.T) {
 	}
 }
 
-// TestTheStepsOfAMerge: the records of a change while it is merged, and their reversal when that is begun anew.
+// TestTheStepsOfAMerge: the records of a change while it is merged, and their reversal when the merge begins again.
 func TestTheStepsOfAMerge(t *testing.T) {
 	db, c := passed(t)
 	look := func(state ralph.ChangeState, from, to, own string, files int) {

@@ -46,7 +46,7 @@ func TestChangesAreNoticed(t *testing.T) {
 	addNote(t, db)
 	noticed(t, "a commit of its own", changed)
 
-	// What happens between a look and the next wait is not missed.
+	// Events between a look and the next wait are not missed.
 	addNote(t, other)
 	noticed(t, "a commit while nobody waited", db.Changed())
 

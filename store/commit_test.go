@@ -15,7 +15,7 @@ import (
 	"ralph/store"
 )
 
-// A cutter passes on what a client and a PostgreSQL say, and cuts the connection of the next COMMIT.
+// A cutter passes on the messages of a client and a PostgreSQL, and cuts the connection of the next COMMIT.
 type cutter struct {
 	server string // its socket
 	cut    atomic.Value
@@ -64,7 +64,7 @@ func (c *cutter) pass(t *testing.T, client net.Conn) {
 	}
 }
 
-// TestACommitThatIsNotAnswered is read back: what was stored is not done twice, and what was not is done again.
+// TestACommitThatIsNotAnswered is read back: a stored transaction is not repeated, an unstored one is.
 func TestACommitThatIsNotAnswered(t *testing.T) {
 	u, err := url.Parse(pgtest.New(t))
 	if err != nil {
@@ -112,7 +112,7 @@ func TestACommitThatIsNotAnswered(t *testing.T) {
 		if err != nil || len(runs) != i+1 || calls != tt.calls || c.cut.Load() != "" {
 			t.Errorf("cut %q: %d runs after %d calls, want %d after %d (%v)", tt.cut, len(runs), calls, i+1, tt.calls, err)
 		}
-		// So is what asks for nothing before its COMMIT.
+		// The same holds for a transaction that reads nothing before its COMMIT.
 		c.cut.Store(tt.cut)
 		if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.ExecContext(t.Context(), `UPDATE merge_queue SET failures = failures + $1`, 1)

@@ -276,7 +276,7 @@ func TestKnownLearnings(t *testing.T) {
 	}
 }
 
-// TestADecisionIsCarriedOutWhole: each part of it is in the database, and what the session was.
+// TestADecisionIsCarriedOutWhole: the database has all of its parts, and the session's results.
 func TestADecisionIsCarriedOutWhole(t *testing.T) {
 	db, s := working(t)
 	ids := says(t, db, s, signals.Ask{Question: "which?", Blocking: new(bool)}, signals.Flag{What: "it leaks", Severity: "blocking", Category: "bug"})
@@ -401,8 +401,8 @@ func TestHowASessionsWorkIsStored(t *testing.T) {
 	}
 }
 
-// TestATaskThatSomebodyElseMoved while its session worked is in progress again before the session is decided, and what
-// waits for it waits again.
+// TestATaskThatSomebodyElseMoved while its session worked is in progress again before the session is decided, and its
+// dependents wait again.
 func TestATaskThatSomebodyElseMoved(t *testing.T) {
 	db, s := working(t)
 	write(t, db, func(tx *store.Tx) error {

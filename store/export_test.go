@@ -2,8 +2,7 @@ package store
 
 import "time"
 
-// WithoutLock lets transactions that write into a PostgreSQL run at once, which no other code may: a test shows what
-// happens then.
+// WithoutLock lets writing transactions of PostgreSQL run at once, which no other code may, to show the consequences.
 func (db *DB) WithoutLock() { db.dialect.begin = nil }
 
 // RetryFor changes how long a server is tried again that cannot be reached.

@@ -122,7 +122,7 @@ func (tx *Tx) TakeForgeComment(r ForgeReply) (first bool, err error) {
 	return n > 0, err
 }
 
-// ForgeStrangers lists the newest comments on a task's issue and pull requests by people who may decide nothing, at
+// ForgeStrangers lists the newest comments on a task's issue and pull requests without the right to decide, at
 // most limit.
 func (tx *Tx) ForgeStrangers(task int64, limit int) ([]ForgeReply, error) {
 	return all(tx, func(row scanner) (r ForgeReply, err error) {

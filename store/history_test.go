@@ -33,7 +33,7 @@ const (
 	writes
 )
 
-// A history is what several processes did with one database, in the order in which it was answered.
+// A history has the operations of several processes on one database, in the order of their answers.
 type history struct {
 	mu   sync.Mutex
 	list []moment
@@ -122,7 +122,7 @@ func (h *history) readAll(ctx context.Context, db *store.DB, after int64) (int64
 	return after, nil
 }
 
-// TestTheHistoryOfACrowd: four processes claim tasks and take a lease, and one reads what happens.
+// TestTheHistoryOfACrowd: four processes claim tasks and take a lease, and one reads the events.
 func TestTheHistoryOfACrowd(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, name string) {
 		const crowd, tasks = 4, 6
@@ -204,8 +204,8 @@ func TestTheHistoryOfACrowd(t *testing.T) {
 	})
 }
 
-// TestWithoutTheLockTheHistoryIsWrong: the check of a history finds what the writer's lock prevents, where that is taken
-// out: two processes have a lease at once, and a reader misses an event.
+// TestWithoutTheLockTheHistoryIsWrong: without the writer's lock, the check of a history finds faults: two processes
+// have a lease at once, and a reader misses an event.
 func TestWithoutTheLockTheHistoryIsWrong(t *testing.T) {
 	for _, locked := range []bool{true, false} {
 		t.Run(fmt.Sprint("locked ", locked), func(t *testing.T) {

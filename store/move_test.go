@@ -18,7 +18,7 @@ import (
 	"ralph/store"
 )
 
-// file opens a database in a file, whatever the tests are on.
+// file opens a database in a file, also if the tests use a server.
 func file(t *testing.T) *store.DB {
 	t.Helper()
 	return handle(t, filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
@@ -30,8 +30,8 @@ var odd = []string{
 	strings.Repeat("5 MB ", 1<<20),
 }
 
-// TestADatabaseIsMovedAndBack: from a file to PostgreSQL and into another file all tables are the same, with what odd
-// texts are in them, and ids go on.
+// TestADatabaseIsMovedAndBack: from a file to PostgreSQL and into another file all tables are the same, odd texts
+// included, and ids continue.
 func TestADatabaseIsMovedAndBack(t *testing.T) {
 	t.Parallel()
 	night := &webtest.Night{}
@@ -136,8 +136,8 @@ func TestADatabaseIsMovedAndBack(t *testing.T) {
 	}
 }
 
-// TestAMoveTakesItsTime: however long one database works, the other one waits for it; and one that is lost is
-// noticed, but for what has been copied by then.
+// TestAMoveTakesItsTime: each database waits for the other, for any time. A lost database is noticed, unless everything
+// was copied by then.
 func TestAMoveTakesItsTime(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, at, what string }{
@@ -179,7 +179,7 @@ func TestAMoveTakesItsTime(t *testing.T) {
 	}
 }
 
-// TestAMoveThatChangesARowIsRefused: the other database changes what it is given, and nothing is moved.
+// TestAMoveThatChangesARowIsRefused: the other database changes a value, and nothing is moved.
 func TestAMoveThatChangesARowIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ralph.db")

@@ -8,7 +8,7 @@ import (
 	"ralph/store"
 )
 
-// TestSearchFindsEverything by its words, whatever their case, and takes wildcards as they are.
+// TestSearchFindsEverything by its words in any case, and takes wildcards literally.
 func TestSearchFindsEverything(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	write(t, db, func(tx *store.Tx) error {

@@ -78,8 +78,7 @@ var foreign = regexp.MustCompile(`(?i)\bjson_\w*\(|\bjson_each\b|->>?|\bgroup_co
 // derived matches a subquery in FROM; a name must follow its end.
 var derived = regexp.MustCompile(`(?i)\bFROM \(`)
 
-// sqliteOnly are the files with SQL only for SQLite: what the databases do not share, and reading
-// files of older versions.
+// sqliteOnly are the files with SQL only for SQLite: differences between the databases, and older versions of files.
 var sqliteOnly = []string{"dialect.go", "legacy.go"}
 
 // TestQueriesReadColumnsThatBothDatabasesHave: queries use generated columns for parts of JSON

@@ -42,7 +42,7 @@ type Spent struct {
 	Tokens   ralph.Tokens // without the context window
 }
 
-// spent has the sums of a query over sessions s; ended selects those that ended between $1 and $2.
+// spent has the sums of a query over sessions s; ended selects sessions that ended between $1 and $2.
 const (
 	spent = `count(*), sum(CASE WHEN s.accepted = 1 AND EXISTS (SELECT 1 FROM changes c
 		WHERE c.session_id = s.id AND c.state = 'merged') THEN 1 ELSE 0 END),

@@ -129,7 +129,7 @@ func counts(t *testing.T, db *store.DB) map[string]int {
 	return got
 }
 
-// schemaOf returns the statements of a database by the names of what they create.
+// schemaOf returns the statements of a database, by the names of the created objects.
 func schemaOf(t *testing.T, db *store.DB) map[string]string {
 	t.Helper()
 	schema := map[string]string{}

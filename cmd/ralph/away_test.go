@@ -11,8 +11,8 @@ import (
 	"ralph/internal/pgtest"
 )
 
-// TestTheServerIsLost, and started anew, while a planner works, a person looks on, and a chat and a worker call tools:
-// all go on.
+// TestTheServerIsLost and restarted while a planner works, a person looks on, and a chat and a worker call tools: all
+// continue.
 func TestTheServerIsLost(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "", nil)

@@ -65,7 +65,7 @@ type tab struct {
 	ctx context.Context
 }
 
-// stepTime is what a step in a browser is given. Nothing is meant to take that long.
+// stepTime is the time limit of a step in a browser. No step should take that long.
 const stepTime = time.Minute
 
 // browser is the one that all tests share; it ends with the tests.
@@ -114,14 +114,14 @@ func (p *tab) open(address string) {
 	p.do("open "+address, chromedp.Navigate(address))
 }
 
-// click presses what a selector of CSS finds, where it can be seen.
+// click clicks the visible element of a CSS selector.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// press sends keys to the element in focus. Key and text are one event, as from a keyboard: a page that takes the key has
-// no text typed into what it gives the focus to.
+// press sends keys to the element in focus. Key and text are one event, as from a keyboard: if the page takes the key,
+// the element that gets the focus receives no text.
 func (p *tab) press(key string) {
 	p.t.Helper()
 	p.pressWith(0, key)
@@ -193,7 +193,7 @@ func (p *tab) sees(what, expression string) {
 	}
 }
 
-// reads waits until what a selector finds has a text in it.
+// reads waits until the element of a selector contains a text.
 func (p *tab) reads(selector, text string) {
 	p.t.Helper()
 	p.sees(fmt.Sprintf("%s reads %q", selector, text), fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.textContent.includes(%q))`, selector, text))
@@ -211,7 +211,7 @@ func eval[T any](p *tab, expression string) T {
 	return v
 }
 
-// text is what the page shows.
+// text returns the visible text of the page.
 func (p *tab) text() string {
 	ctx, end := context.WithTimeout(p.ctx, stepTime)
 	defer end()

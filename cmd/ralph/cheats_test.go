@@ -1,7 +1,7 @@
 package main
 
-// cheats are agents that change what decides on their work (docs/gate.md), and one that does not. What else is done to
-// tests is played without an agent, by TestGateOfRealProjects in loop/merging.
+// cheats are agents that change the tests of their own work (docs/gate.md), and one honest agent.
+// TestGateOfRealProjects in loop/merging plays other changes of tests, without an agent.
 func cheats() []situation {
 	files := map[string]string{
 		"check.sh": "set -e\nfor t in tests/*.sh; do sh $t; done\n", "sum.sh": "echo $(($1 + $2))\n",

@@ -109,8 +109,8 @@ func TestARunIsStoppedWhileItChecks(t *testing.T) {
 	wantGone(t, s.dir)
 }
 
-// TestAPersonSpeaksWhileItsDoneIsChecked: the agent hears it before its session ends, and
-// what it does then is checked anew.
+// TestAPersonSpeaksWhileItsDoneIsChecked: the agent hears it before its session ends, and ralph checks its later work
+// again.
 func TestAPersonSpeaksWhileItsDoneIsChecked(t *testing.T) {
 	t.Parallel()
 	s := newSlowCheck(t, makeIt+"turn\n  run echo y >> made.txt\n  done {\"summary\": \"as you said\"}\n", "")

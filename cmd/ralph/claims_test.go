@@ -10,7 +10,7 @@ import (
 	"ralph/internal/state"
 )
 
-// TestTheThreatModelsClaims each name what shows it, and that is there.
+// TestTheThreatModelsClaims: each claim names an existing test.
 func TestTheThreatModelsClaims(t *testing.T) {
 	page, err := os.ReadFile("../../docs/explanation/threat-model.md")
 	if err != nil {

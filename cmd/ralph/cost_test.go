@@ -46,7 +46,7 @@ func TestASessionStartsFewGitProcesses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// A slow machine ends and starts again those that wait for questions.
+				// A slow machine restarts the processes that answer questions.
 				return bytes.Count(said, []byte("\n")) - bytes.Count(said, []byte("cat-file --batch"))
 			}
 			const more = 4

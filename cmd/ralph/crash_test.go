@@ -37,11 +37,9 @@ turn
   done {"summary": "made"}
 `
 
-// TestKilledAtAnyMoment kills ralph with SIGKILL at random moments, again and
-// again, every third time while it holds the agent frozen for the check, and holds
-// what must be true whatever the moment: what was acknowledged is there, every
-// signal had its effect once, every task has been merged once, no task is stuck and nothing
-// is alive. RALPH_TEST_KILLS says how often; RALPH_TEST_SEED repeats a run.
+// TestKilledAtAnyMoment kills ralph with SIGKILL at random moments, every third time while the agent is frozen for the
+// check. Afterwards confirmed signals are stored, every signal had its effect once, every task was merged once, no task
+// is stuck and no process is alive. RALPH_TEST_KILLS is the number of kills; RALPH_TEST_SEED repeats a run.
 func TestKilledAtAnyMoment(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -67,7 +65,7 @@ func testNumber(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// chance is what a test draws its moments from; RALPH_TEST_SEED repeats it.
+// chance draws the moments of a test; RALPH_TEST_SEED repeats it.
 func chance(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -135,7 +133,7 @@ func TestAMoveThatIsKilled(t *testing.T) {
 	s.ralph(0, "task", "show", "1001")
 }
 
-// A lookout tells when ralph checks what a session claims, with its agent frozen.
+// A lookout notices a check of a session's done, with its agent frozen.
 type lookout struct {
 	dir     string        // that agents and checks write to
 	agent   string        // a file in it, which agents make before they say done
@@ -227,8 +225,8 @@ func wantDeserted(t *testing.T, dir string) {
 	}
 }
 
-// worksIn lists the processes whose working directory is this folder or below it,
-// whatever state they are in, where the system tells (Linux).
+// worksIn lists the processes, in any state, whose working directory is in this folder, if the system shows that
+// (Linux).
 func worksIn(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
@@ -313,13 +311,12 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills, frozen int) 
 	return max(kills, 1), frozen
 }
 
-// ownRefs are the refs that ralph may leave in a person's repository: where workspaces stand,
-// what changes hold for some days, where the target stands, and what was found in a workspace
-// and belongs to nothing, which nothing but a person throws away.
+// ownRefs are the refs that ralph may leave in a person's repository: places of workspaces, changes of some days, the
+// target, and unknown work found in a workspace, which only a person removes.
 var ownRefs = regexp.MustCompile(`^refs/ralph/((base|start)/(1|check-1)|changes/[0-9a-f-]{36}|(target|seen)/(main|master)|lost/.+)$`)
 
-// wantTidy checks that of what was killed nothing stays behind in the repository or in
-// ralph's state: no ref that nobody knows, no folder but the workspaces'.
+// wantTidy checks that kills leave nothing in the repository or in ralph's state: no unknown ref, and no folder but the
+// workspaces'.
 func (s *scriptedProject) wantTidy(refs string) {
 	s.t.Helper()
 	for ref := range strings.FieldsSeq(refs) {
@@ -435,7 +432,7 @@ func wantStatus(t *testing.T, cmd *exec.Cmd, status int) (output string) {
 	return string(out)
 }
 
-// acknowledged is what an agent is told once its signal is durable.
+// acknowledged is the answer to a durable signal.
 var acknowledged = regexp.MustCompile(`Recorded (\w+) as comment (\d+)`)
 
 // sound checks a queue after the end of its runs and workers: no task is lost, and each was done once. It returns a

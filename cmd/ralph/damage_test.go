@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// TestDamagedState: whatever happens to the files of a state folder, no command ends with status 0 and
-// fewer tasks than there were, each says what to do, and doing that brings back what the last copy had.
-// RALPH_TEST_DAMAGES says how often each project is damaged.
+// TestDamagedState: after any damage to a state folder, no command ends with status 0 and fewer tasks than before. Each
+// names a remedy, which restores the contents of the last copy. RALPH_TEST_DAMAGES is the number of damages for each
+// project.
 func TestDamagedState(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -263,7 +263,7 @@ func (d *damagedProject) once(name string, live bool) {
 	d.harmless++
 }
 
-// mend does what an error says.
+// mend follows the remedy of an error.
 func (d *damagedProject) mend(out string, fail func(string, ...any)) {
 	said := out
 	for range 4 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHeldWorkIsDecidedWhereItIsSeen: what a person approves stands opened beside the buttons, in the inbox, among
-// several and on top of the task's page, within the first screen of a desktop and of a phone.
+// TestHeldWorkIsDecidedWhereItIsSeen: the work for approval is open beside the buttons, in the inbox, among several and
+// on top of the task's page, within the first screen of a desktop and of a phone.
 func TestHeldWorkIsDecidedWhereItIsSeen(t *testing.T) {
 	t.Parallel()
 	needChromium(t)

@@ -192,7 +192,7 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	}
 }
 
-// moving is what moves in a page by its stylesheet, with every element as fresh as after an update.
+// moving returns the animated elements of a page, with every element as fresh as after an update.
 const moving = `(() => {
 	const all = [...document.querySelectorAll("*")], fresh = all.filter((e) => !e.classList.contains("fresh"));
 	for (const e of fresh) e.classList.add("fresh");

@@ -77,7 +77,7 @@ func TestALargeInbox(t *testing.T) {
 		row := eval[string](s.tab, shownRow)
 		s.press("a")
 		s.sees("the next is shown", fmt.Sprintf("%[1]s && %[1]s !== %[2]q", shownRow, row))
-		// Once the decision is sent, the page below moves up: what counts is this row, not the number of rows.
+		// Once the decision is sent, the page below moves up: this row counts, not the number of rows.
 		s.sees("it waits no longer", fmt.Sprintf("!document.getElementById(%q)?.checkVisibility()", row))
 	}
 }

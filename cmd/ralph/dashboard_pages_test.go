@@ -16,7 +16,7 @@ import (
 	"ralph/store"
 )
 
-// evil is what no page may do anything with but show it.
+// evil is text that pages may only show.
 const evil = `<script>window.evil=1</script><img src=x onerror="window.evil=1">"'><svg onload=window.evil=1> [x](javascript:window.evil=1) ![i](http://evil.example/i.png) </title></textarea></pre>{{.}} ` + "\x1b[31mred\x1b[0m\x1b]0;title\x07\u202e"
 
 // A showcase is a project with something of everything in it, most of it hostile.
@@ -190,8 +190,8 @@ func (s *showcase) pages() map[string]string {
 // friendly is a text as agents write them.
 const friendly = "The parser accepts an **empty URL**, which `net/url` does not reject:\n\n- `Parse(\"\")` returns no error\n- neither does `Parse(\"/\")`\n\n1. first\n2. second\n\n```go\nif raw == \"\" {\n\treturn nil, ErrEmpty\n}\n```\n\n> It was like this before.\n\n| input | now |\n|---|---|\n| `\"\"` | nil |\n\nSee https://go.dev/issue/1 for more."
 
-// TestEveryPageIsAccessible by what axe-core can tell, in light and dark, on a screen
-// and on a phone. With RALPH_TEST_SCREENSHOTS the pages are left in that folder.
+// TestEveryPageIsAccessible according to axe-core, in light and dark, on a screen and on a phone.
+// RALPH_TEST_SCREENSHOTS is a folder for pictures of the pages.
 func TestEveryPageIsAccessible(t *testing.T) {
 	t.Parallel()
 	needPages(t)

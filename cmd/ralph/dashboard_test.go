@@ -17,7 +17,7 @@ session 1
   call partial {"summary": "Looked around.", "remaining": "All of it."}
 `
 
-// TestTheDashboardInABrowser clicks through what people do there.
+// TestTheDashboardInABrowser clicks through people's jobs.
 func TestTheDashboardInABrowser(t *testing.T) {
 	t.Parallel()
 	needChromium(t)
@@ -129,8 +129,7 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.reads("#timeline .card.human", "typed without a script")
 }
 
-// TestALiveSessionIsSteeredInABrowser: the page follows what the agent does, and a
-// comment typed there reaches it.
+// TestALiveSessionIsSteeredInABrowser: the page follows the agent, and a comment typed there reaches it.
 func TestALiveSessionIsSteeredInABrowser(t *testing.T) {
 	t.Parallel()
 	needChromium(t)

@@ -64,7 +64,7 @@ const walk = `(async (how) => {
 	return { wrong, count };
 })`
 
-// triaged is what a walk finds.
+// A triaged has the findings of a walk.
 type triaged struct {
 	Wrong []string
 	Count int

@@ -38,7 +38,7 @@ func TestAFullDisk(t *testing.T) {
 		if n := strings.Count(out, "▶"); n > 3 {
 			t.Errorf("with %d bytes of room it began %d sessions", room, n)
 		}
-		// What it had written meanwhile takes the room; the next round begins anew.
+		// Earlier output takes the room; the next round begins again.
 		if err := os.RemoveAll(filepath.Join(disk, "sessions")); err != nil {
 			t.Fatal(err)
 		}

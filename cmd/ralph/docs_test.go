@@ -29,8 +29,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents anew")
 
-// TestGeneratedDocuments: what docs/ says of commands, statuses and rules is what
-// the code does.
+// TestGeneratedDocuments: docs/ and the code agree on commands, statuses and rules.
 func TestGeneratedDocuments(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -147,7 +146,7 @@ func TestCommandsStayFew(t *testing.T) {
 	}
 }
 
-// commandReference lists every command that people use; what its --help says is said there.
+// commandReference lists every command for people, as in its --help.
 func commandReference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(generated + "# Command line\n\n" + root.Long + "\n\nEvery command takes `--directory DIR` (`-C`), the folder to work in, and `--json`. `--help` explains a command and its " +
@@ -243,7 +242,7 @@ var objects = []struct {
 const jsonReference = "\n## JSON\n\n`--json` prints objects of [a JSON Schema](output.schema.json). Its descriptions name the commands. " +
 	"Names are stable, and more may be added. Times are RFC 3339 in UTC, or null.\n"
 
-// outputSchema returns the JSON Schema of what is printed as JSON.
+// outputSchema returns the JSON Schema of all JSON output.
 func outputSchema(t *testing.T) string {
 	t.Helper()
 	defs := map[string]any{}

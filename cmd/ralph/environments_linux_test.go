@@ -13,7 +13,7 @@ import (
 	"ralph/internal/sandbox"
 )
 
-// An environment is in what ralph runs.
+// An environment is a place in which ralph runs.
 type environment struct {
 	name   string
 	prefix []string // of its command line
@@ -32,8 +32,8 @@ var environments = []environment{
 	{name: "without bubblewrap", want: sandbox.Landlock, bare: true},
 }
 
-// household makes a project in a home of its own, as the environment's user has them, and
-// gives what runs a command in it.
+// household makes a project in a separate home of the environment's user, and returns a function that runs a command
+// there.
 func (e environment) household(t *testing.T, files map[string]string) (dir string, run func(args ...string) string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -140,7 +140,7 @@ func TestOutOfReach(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(dir), "new")); err == nil {
 				t.Error("a check has written to people's home")
 			}
-			// What a session has made read-only spoils its workspace for nobody.
+			// Read-only files of a session do not spoil its workspace for the next one.
 			run("ralph", "task", "add", "Again")
 			run("ralph", "task", "add", "Again")
 			if said := run("ralph", "run"); !strings.Contains(said, "TASK-2 merged into main") || !strings.Contains(said, "TASK-3 merged into main") {
@@ -165,8 +165,8 @@ func TestTheRunIsClosedToOthers(t *testing.T) {
 	}
 }
 
-// TestRequiredWithoutBubblewrap: Landlock is enough for `require` where the kernel's refuses
-// sockets; else the run does not begin, and says why and what to do.
+// TestRequiredWithoutBubblewrap: Landlock is enough for `require` if the kernel's refuses sockets. Otherwise the run
+// does not begin, and names the reason and the remedy.
 func TestRequiredWithoutBubblewrap(t *testing.T) {
 	t.Parallel()
 	bare := environments[len(environments)-1]

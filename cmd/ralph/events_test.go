@@ -66,9 +66,8 @@ func (f *follower) interrupt() {
 	}
 }
 
-// TestEventsAreFollowedWithoutAGap: a follower that goes on behind its last id
-// after having been stopped sees every event once, in order, however often ralph
-// itself is started anew.
+// TestEventsAreFollowedWithoutAGap: a follower that continues after its last id sees every event once, in order,
+// however often ralph itself is restarted.
 func TestEventsAreFollowedWithoutAGap(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  run date +%s%N >> a.txt\n  call done {\"summary\": \"did it\"}\n", "")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A heard is what a process has written so far.
+// A heard has the output of a process so far.
 type heard struct {
 	mu sync.Mutex
 	b  bytes.Buffer

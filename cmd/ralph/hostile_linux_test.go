@@ -36,7 +36,7 @@ const bomb = `t=$(printf '100644 blob %s\tx\n' $(printf x | git hash-object -w -
 
 const deep = `perl -e 'for (0..399) { mkdir "folder-$_"; chdir "folder-$_" } open F, ">x"'`
 
-// hostiles are played in one run, in this order. Nobody may ask what listens at address.
+// hostiles are played in one run, in this order. Nobody may contact the address.
 func hostiles(address string) []hostile {
 	entry := func(name string) string { // makes a commit whose tree has it, which no git adds
 		return `git add -A; git commit -qm a; t=$(perl -e 'print "40000 ` + name + `\0", pack("H*", shift)' $(git rev-parse HEAD:) | ` +
@@ -150,7 +150,7 @@ func hostiles(address string) []hostile {
 	}
 }
 
-// unheld is what no sandbox keeps from root, which is said where there is none.
+// unheld are the attacks of root that no sandbox stops, which ralph names if there is none.
 var unheld = hostile{
 	id: "Q12a", name: "`sandbox: off` as root", task: ralph.Completed,
 	sentence: "sandbox: none (sandbox: off) (you are root: nothing is kept from agents, ralph's own tokens included)",
@@ -219,8 +219,8 @@ func noAnswer(t *testing.T) (address string) {
 	return "http://" + listener.Addr().String() + "/secret"
 }
 
-// playHostiles has all of them in one run, one after the other, and an honest task after each. Every session begins by
-// looking at what the one before has left.
+// playHostiles plays all of them in one run, one after the other, with an honest task after each. Every session first
+// looks for traces of the one before.
 func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 	const clean = "test -z \"$(git status --porcelain)\" && git log -1 >/dev/null"
 	var tasks []hostile
@@ -293,7 +293,7 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 	}
 }
 
-// told is what a run printed of a task while it worked, and of all of them before the first one.
+// told has a run's output about a task, and about all of them before the first one.
 func (hostile) told(said string, task int) string {
 	var b strings.Builder
 	of := ""

@@ -26,7 +26,7 @@ var chatTools = []string{
 	"comment_on_task", "list_pending_amendments", "list_task_comments", "propose_task_amendment", "resolve_comment",
 }
 
-// A person answers what the chat's client asks.
+// A person answers the questions of the chat's client.
 type person struct {
 	answer string // "accept", "decline", …
 	asked  []string
@@ -348,8 +348,8 @@ func TestTwoPeoplesTasksSideBySide(t *testing.T) {
 	s.has(s.ralph(0, "chat", "release", "2"), "it is queued")
 }
 
-// TestContextAndCheckpoints: what Claude Code writes of a chat tells how full its
-// context is; a full one is kept, and the next chat, and the loop, go on from there.
+// TestContextAndCheckpoints: Claude Code's transcript of a chat tells how full its context is. A full one is saved, and
+// the next chat, and the loop, continue from there.
 func TestContextAndCheckpoints(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  run echo x > a.txt\n  call done {\"summary\": \"made it\"}\n", "")

@@ -8,7 +8,7 @@ import (
 	"ralph/internal/tools/messagesapi"
 )
 
-// What agents that cheat do.
+// Scripts of cheating agents.
 const (
 	commit  = "echo x > made.txt; git add made.txt; git commit -qm made"
 	locked  = "while flock -n made.txt true; do :; done"

@@ -147,7 +147,7 @@ func TestCommandsOnPagesExist(t *testing.T) {
 	}
 }
 
-// commandsOnly is a block of a terminal without what was printed.
+// commandsOnly returns a terminal's block without the output.
 func commandsOnly(block string) string {
 	var b strings.Builder
 	for l := range strings.Lines(block) {
@@ -158,8 +158,7 @@ func commandsOnly(block string) string {
 	return b.String()
 }
 
-// ralphCalls are the arguments of the calls of ralph in a script. What stands for
-// something else, such as an ellipsis, ends a call.
+// ralphCalls returns the arguments of the calls of ralph in a script. A placeholder, such as an ellipsis, ends a call.
 func ralphCalls(t *testing.T, path, script string) (calls [][]string) {
 	t.Helper()
 	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")

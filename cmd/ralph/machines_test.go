@@ -67,7 +67,7 @@ func newFleetOf(t *testing.T, database string, machines int, script, config stri
 	return f
 }
 
-// count reads a number from the database, whose server may start anew.
+// count reads a number from the database, whose server may be restarting.
 func (f *fleet) count(query string) (n int) {
 	f.t.Helper()
 	var err error
@@ -112,7 +112,7 @@ func (f *fleet) wantDone() {
 	}
 }
 
-// TestTwoMachines work on one queue: what one has made the other one merges, and goes on from what was sent back.
+// TestTwoMachines work on one queue: each merges the other's work, and continues work that was sent back.
 func TestTwoMachines(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, pgtest.New(t), 2, "0.3", "")
@@ -139,7 +139,7 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
-// TestMachinesWithoutARemote: a second machine is refused where changes cannot travel, and told what to set.
+// TestMachinesWithoutARemote: a second machine is refused if changes cannot travel, and names the missing key.
 func TestMachinesWithoutARemote(t *testing.T) {
 	t.Setenv("RALPH_DATABASE", pgtest.New(t))
 	s := newScriptedProject(t, "task *\n  run touch made\n  done {\"summary\": \"made\"}\n", "sandbox: off\npermissions: {guards: false}\nverify: ['true']\n")
@@ -190,8 +190,8 @@ func (f *fleet) dies() {
 	}
 }
 
-// TestADoneOfKeptWork that a machine has handed over before it died brings what the task's earlier session had left, also
-// if its own adds nothing to that.
+// TestADoneOfKeptWork: a done that a machine handed over before it died includes the work of the task's earlier
+// session, even if its own session added nothing.
 func TestADoneOfKeptWork(t *testing.T) {
 	t.Parallel()
 	f := newFleetOf(t, pgtest.New(t), 2, `task *
@@ -242,7 +242,7 @@ func TestADoneThatWasHandedOver(t *testing.T) {
 // away makes the remote one that nobody can reach.
 func (f *fleet) away() { f.move(f.remote, f.remote+".away") }
 
-// back undoes what away did.
+// back reverses away.
 func (f *fleet) back() { f.move(f.remote+".away", f.remote) }
 
 func (f *fleet) move(from, to string) {
@@ -314,8 +314,8 @@ task Ask
 	}
 }
 
-// TestALeaseThatLapses, by the clock of the server, is seen by machines whose clocks are hours apart from that, also by
-// one of the same name: a run has not ended while another one works, and what that has handed over is merged.
+// TestALeaseThatLapses expires by the server's clock, even for machines whose clocks differ by hours, and for one with
+// the same name. A run does not end while another one works, and work that it handed over is merged.
 func TestALeaseThatLapses(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -370,8 +370,8 @@ func TestALeaseThatLapses(t *testing.T) {
 	}
 }
 
-// TestPeopleOnAnyMachine: what works on one machine is answered, told, stopped, looked at, tried again and undone on
-// another one, which says where that is what it does not have.
+// TestPeopleOnAnyMachine: a session's task on one machine can be answered, steered, stopped, shown, retried and undone
+// on another one, which names the machine that has its files.
 func TestPeopleOnAnyMachine(t *testing.T) {
 	t.Parallel()
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -482,8 +482,8 @@ turn
 	}
 }
 
-// TestPeopleDecideOnAnyMachine on what sessions of another one have made: a plan, changes that wait for approval, an
-// amendment of a task that failed, a permission.
+// TestPeopleDecideOnAnyMachine about the work of another machine's sessions: a plan, changes that wait for approval, an
+// amendment of a failed task, a permission.
 func TestPeopleDecideOnAnyMachine(t *testing.T) {
 	t.Parallel()
 	f := newFleetOf(t, pgtest.New(t), 2, `task Plan: Say hello
@@ -559,8 +559,8 @@ task Publish
 	}
 }
 
-// TestAWorkersClaimLapsesOnAnotherMachine: a run there gives the task to a session; the worker that comes back is told
-// that, and where what it had made is, which is not lost.
+// TestAWorkersClaimLapsesOnAnotherMachine: a run there gives the task to a session. The returning worker learns that,
+// and where its work was saved.
 func TestAWorkersClaimLapsesOnAnotherMachine(t *testing.T) {
 	t.Parallel()
 	f := newFleetOf(t, pgtest.New(t), 2, `task *

@@ -83,8 +83,8 @@ func stateOf(t *testing.T, dir string, environ []string) string {
 	return home.State
 }
 
-// TestStories runs every story in testdata: what a person could have typed, with
-// the scripted agent where an agent is needed.
+// TestStories runs every story in testdata: commands that a person could have typed, with the scripted agent where an
+// agent is needed.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

@@ -18,8 +18,8 @@ import (
 	"ralph/internal/bystander"
 )
 
-// TestTheHeadlineIsTheSameEverywhere: what a night has come to is said in the same words at the
-// run's end, in status, reports, notifications, on the dashboard and on the live screen.
+// TestTheHeadlineIsTheSameEverywhere: the result of a night has the same words at the run's end, in status, reports,
+// notifications, on the dashboard and on the live screen.
 func TestTheHeadlineIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task 3\n  ask {\"question\": \"Which one?\", \"blocking\": true}\n  partial {\"summary\": \"some\", \"remaining\": \"the rest\"}\n"+
@@ -86,7 +86,7 @@ func dashboard(t *testing.T, s *scriptedProject) string {
 	return html.UnescapeString(regexp.MustCompile(`</?a( [^>]*)?>`).ReplaceAllString(string(page), "")) // its numbers are links
 }
 
-// screen returns what `ralph watch` shows in a wide terminal once it shows a text.
+// screen returns the contents of `ralph watch` in a wide terminal once it shows a text.
 func screen(t *testing.T, s *scriptedProject, until string) string {
 	t.Helper()
 	cmd := s.command("watch")

@@ -82,7 +82,7 @@ func scriptedModel(t *testing.T, path string) func(int, messagesapi.Request) mes
 	}
 }
 
-// answers are what a model says, one after the other, to do the steps of a turn.
+// answers are a model's answers, one after the other, for the steps of a turn.
 func answers(turn scripted.Turn) []messagesapi.Turn {
 	var list []messagesapi.Turn
 	for _, step := range turn {

@@ -77,7 +77,7 @@ type page struct {
 	blocks []block
 }
 
-// A block is what stands between two fences.
+// A block is the text between two fences.
 type block struct {
 	first, last int // lines between the fences, from 0; last is the closing fence
 	commands    []*command
@@ -174,7 +174,7 @@ type reader struct {
 	script  string   // what the agent does
 }
 
-// newReader prepares what there is before the page's first command.
+// newReader prepares the state before the page's first command.
 func newReader(t *testing.T, path string) *reader {
 	t.Helper()
 	base := t.TempDir()
@@ -316,7 +316,7 @@ func (c *command) printed() []string {
 	return strings.Split(text, "\n")
 }
 
-// compare wants what the command printed to be what the page shows.
+// compare wants the page to show the output of the command.
 func (c *command) compare(t *testing.T, path string) {
 	t.Helper()
 	if got := c.printed(); !c.silent && !matches(c.shown, got) {
@@ -341,7 +341,7 @@ func matches(shown, lines []string) bool {
 	return len(lines) > 0 && general(shown[0]) == general(lines[0]) && matches(shown[1:], lines[1:])
 }
 
-// What differs from one time to the next.
+// The parts that differ between runs.
 var varying = []struct {
 	what *regexp.Regexp
 	name string
@@ -368,7 +368,7 @@ var varying = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// general is a line without what differs from one time to the next.
+// general returns a line without the parts that differ between runs.
 func general(line string) string {
 	for _, v := range varying {
 		line = v.what.ReplaceAllString(line, v.name)
@@ -376,7 +376,7 @@ func general(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// rewrite shows in the page what was printed. What has "..." stays.
+// rewrite puts the output into the page. Parts with "..." stay.
 func (p *page) rewrite(t *testing.T, path string) {
 	t.Helper()
 	var text []string

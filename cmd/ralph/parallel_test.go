@@ -25,13 +25,13 @@ type crowd struct {
 	tasks int // that were added
 }
 
-// chores are what agent.sh does for the tasks of a crowd, by their titles.
+// chores are the commands of agent.sh for the tasks of a crowd, by title.
 var chores = map[string]string{
 	"Insert ant": "ant", "Insert bee": "bee", "Insert cat": "cat", "Insert dog": "dog", "Rename": "rename", "Call": "call",
 	"Own 0": "own0", "Own 1": "own1", "Own 2": "own2", "Own 3": "own3", "Own 4": "own4", "Own 5": "own5",
 }
 
-// crowdFiles has what the benchmark has, too.
+// crowdFiles are the files of the benchmark.
 const crowdFiles = "../../internal/tools/bench/testdata/crowd"
 
 func newCrowd(t *testing.T, sleep string, resolves bool, config string, stubborn ...string) *crowd {
@@ -41,7 +41,7 @@ func newCrowd(t *testing.T, sleep string, resolves bool, config string, stubborn
 	return c
 }
 
-// crowdScript is what the agents of a crowd do.
+// crowdScript is the script of a crowd's agents.
 func crowdScript(sleep string, resolves bool, stubborn ...string) string {
 	var script strings.Builder
 	for title, chore := range chores {
@@ -189,8 +189,8 @@ func TestACrowdOfSessionsBesideAPerson(t *testing.T) {
 	}
 }
 
-// TestACrowdThatKnowsNoGit edits files alone. One of the four that conflict leaves the conflict marks in whenever it is
-// told, and says done again: it begins anew until its work fits, and nobody is asked.
+// TestACrowdThatKnowsNoGit only edits files. One of the four agents with conflicts leaves the conflict markers in at
+// each try, and says done again: it begins again until its work fits, and nobody is asked.
 func TestACrowdThatKnowsNoGit(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -211,8 +211,8 @@ func TestACrowdThatKnowsNoGit(t *testing.T) {
 	}
 }
 
-// sound wants that all tasks were done, once, that what was merged was always verified and nothing
-// is left, and that no two sessions were of one number, and none in one too many.
+// sound wants all tasks done once, all merged work verified, nothing left over, no two sessions with one number, and
+// never a session too many.
 func (c *crowd) sound(out string) {
 	c.t.Helper()
 	if n := strings.Count(c.ralph(0, "task", "list", "--status", "merged", "--limit", "10000"), "TASK-"); n != c.tasks {
@@ -238,8 +238,8 @@ func (c *crowd) sessions() (list []ralph.Session) {
 	return list
 }
 
-// withinMoney wants that no session has begun when what had been spent and what those in
-// progress could spend had come to a limit.
+// withinMoney wants that no session began when the spent money, and the money that sessions in progress could spend,
+// had reached a limit.
 func (c *crowd) withinMoney(limit float64) {
 	c.t.Helper()
 	list := c.sessions()
@@ -357,8 +357,8 @@ func TestRealACrowdThatIsKilled(t *testing.T) {
 	c.sound("")
 }
 
-// TestACrowdThatDeclinesToResolve: what nobody has resolved is never committed and never
-// counted, and all else is merged.
+// TestACrowdThatDeclinesToResolve: unresolved conflicts are never committed and never counted, and everything else is
+// merged.
 func TestACrowdThatDeclinesToResolve(t *testing.T) {
 	long(t)
 	t.Parallel()

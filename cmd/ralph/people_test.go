@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestEveryCommandReadsOrDecides: a command is not forgotten, and what sessions are
-// told to do instead is said of each that decides.
+// TestEveryCommandReadsOrDecides: no command is forgotten, and each deciding one has advice for sessions.
 func TestEveryCommandReadsOrDecides(t *testing.T) {
 	root := newRoot(&app{out: &bytes.Buffer{}, err: &bytes.Buffer{}})
 	unknown := maps.Clone(powers)

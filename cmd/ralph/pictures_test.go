@@ -113,7 +113,7 @@ func TestEveryCommandLooksLikeThis(t *testing.T) {
 	}
 }
 
-// record returns what a command of ralph prints on a terminal.
+// record returns the output of a ralph command on a terminal.
 func (s *scriptedProject) record(columns uint16, command string) string {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), "sh", "-c", "ralph "+command)
@@ -129,7 +129,7 @@ func (s *scriptedProject) record(columns uint16, command string) string {
 	return text.String()
 }
 
-// unsteady is what differs from one recording to the next, and what stands for it.
+// unsteady has the parts that differ between recordings, and their replacements.
 var unsteady = []struct {
 	what *regexp.Regexp
 	as   string

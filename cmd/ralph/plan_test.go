@@ -19,8 +19,8 @@ func planning(t *testing.T) *scriptedProject {
 	return s
 }
 
-// TestAChatDecidesOnAPlan: the person is asked with all that it is about, a model cannot say yes for them, and what was
-// changed while they were asked is not decided.
+// TestAChatDecidesOnAPlan: the person sees everything in the question, a model cannot say yes for them, and a task that
+// changed meanwhile is not decided.
 func TestAChatDecidesOnAPlan(t *testing.T) {
 	t.Parallel()
 	s := planning(t)

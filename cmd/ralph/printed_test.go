@@ -170,7 +170,7 @@ func (s *scriptedProject) kept() (restore func()) {
 	}
 }
 
-// typed runs a command in the project's folder with a shell, and returns what it prints and its exit status.
+// typed runs a command in the project's folder with a shell, and returns its output and exit status.
 func (s *scriptedProject) typed(command string) (out string, status int) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), "sh", "-c", command)
@@ -186,7 +186,7 @@ func (s *scriptedProject) typed(command string) (out string, status int) {
 	return string(said), 0
 }
 
-// sh runs a script in the project, and returns what it prints.
+// sh runs a script in the project, and returns its output.
 func (s *scriptedProject) sh(script string) string {
 	s.t.Helper()
 	out, status := s.typed(script)

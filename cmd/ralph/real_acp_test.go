@@ -79,7 +79,7 @@ func (s *stage) geminiAgent(program string) string {
 		"    env: {GEMINI_API_KEY: k, GOOGLE_GEMINI_BASE_URL: '" + s.api.URL + "'}\n    prices: {gemini-2.5-pro: [1.25, 0.31, 10]}\n"
 }
 
-// TestRealGeminiDone: a task end to end, with what it used and cost.
+// TestRealGeminiDone: a task end to end, with its use and cost.
 func TestRealGeminiDone(t *testing.T) {
 	t.Parallel()
 	s := newGeminiStage(t, turns(bash("echo hi > hi.txt && git add hi.txt && git commit -qm hi"), done("did it")))

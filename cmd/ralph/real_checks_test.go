@@ -17,7 +17,7 @@ import (
 	"ralph/internal/tools/messagesapi"
 )
 
-// A ground is a project with a tool chain of its own, and what its tests may leave to decide later checks.
+// A ground is a project with its own tool chain, and files that its tests may leave to influence later checks.
 type ground struct {
 	name, needs, command, setup string
 	files                       map[string]string
@@ -66,11 +66,11 @@ var grounds = []ground{
 	},
 }
 
-// TestRealChecksAreThrownAway: what a check leaves in caches, ignored files and its home decides no later one, with tool chains
-// as they are, in each sandbox: neither what a refused check of the same session left, nor one that passed. Nor is
-// what a session listens on there for a check, which may use the same port.
+// TestRealChecksAreThrownAway: leftovers of a check in caches, ignored files and its home do not affect a later check,
+// with real tool chains, in each sandbox, whether the earlier check was refused or passed. A check may also use the port
+// on which a session listens.
 //
-// RALPH_TEST_CHEATS=all (`make storm`) has all of it played by the scripted agent and by the real claude; else one plays
+// With RALPH_TEST_CHEATS=all (`make storm`) the scripted agent and the real claude play everything; otherwise one plays
 // npm, as the story check_thrown_away does the same without tool chains.
 func TestRealChecksAreThrownAway(t *testing.T) {
 	t.Parallel()
@@ -92,13 +92,13 @@ func TestRealChecksAreThrownAway(t *testing.T) {
 	})
 }
 
-// An act is what an agent does in the session of a task: commands of the shell, and whether it says done after each.
+// An act is an agent's part in the session of a task: shell commands, and whether it says done after each.
 type act struct {
 	title string
 	turns []string
 }
 
-// acting makes a stage on which an agent does what the acts say: after each of its commands it says done.
+// acting makes a stage on which an agent plays acts: after each of its commands it says done.
 func acting(t *testing.T, agent string, files map[string]string, acts []act) *stage {
 	t.Helper()
 	did := map[string]int{}
@@ -137,8 +137,8 @@ func acting(t *testing.T, agent string, files map[string]string, acts []act) *st
 	return s
 }
 
-// play has a session leave what it can in a refused check and break the code then, another leave it in a check that
-// passes, one break the code after that, and one do honest work.
+// play has one session leave everything it can in a refused check and then break the code, another leave it in a check
+// that passes, one break the code after that, and one do honest work.
 func (g ground) play(t *testing.T, agent, name, first string) {
 	if _, err := exec.LookPath(g.needs); err != nil {
 		t.Skip(g.needs + " is not installed")
@@ -212,7 +212,7 @@ func playServers(t *testing.T, agent, name, first string) {
 		"TASK-1 merged into main", "TASK-3 merged into main", "TASK-4 merged into main")
 }
 
-// warmGo is the build cache of the tests, as a person's: in an empty one all of Go's library is built anew.
+// warmGo is the tests' build cache, warm like a person's: with an empty one all of Go's library would be built again.
 func warmGo(t *testing.T) (environ string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()

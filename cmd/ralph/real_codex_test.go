@@ -120,8 +120,8 @@ func TestRealCodexOfToday(t *testing.T) {
 	s.has(s.run(0, "run"), "TASK-2 merged")
 }
 
-// TestRealFallback: the limited agent rests until its reset, as far as it knows that, the next one
-// begins a new session on what the first has left, and then the first one is back.
+// TestRealFallback: the limited agent rests until its reset, if it knows that. The next one begins a new session on the
+// first one's work, and then the first one is back.
 func TestRealFallback(t *testing.T) {
 	on(t, func(t *testing.T, newStage stageMaker) {
 		name := filepath.Base(t.Name())
@@ -166,7 +166,7 @@ func TestRealFallback(t *testing.T) {
 	}, "codex")
 }
 
-// TestRealCodexDone: a task end to end, with what it used and cost.
+// TestRealCodexDone: a task end to end, with its use and cost.
 func TestRealCodexDone(t *testing.T) {
 	t.Parallel()
 	s := newCodexStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
@@ -235,7 +235,7 @@ func TestRealCodexTyped(t *testing.T) {
 	s.has(s.run(6, "run"), "codex did this without asking ralph first, and was stopped: typed into a program: print(open(")
 }
 
-// TestRealCodexSetsToWork: an agent that codex sets to work asks, too, and what it uses counts.
+// TestRealCodexSetsToWork: an agent that codex starts also asks for permissions, and its use counts.
 func TestRealCodexSetsToWork(t *testing.T) {
 	t.Parallel()
 	own, its := 0, 0

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCommandAgent: a program that knows nothing of ralph's tools but the command in its prompt
-// does a task, is refused once, and does it in another session; what it costs is not known.
+// TestCommandAgent: a program that knows nothing of ralph's tools but the command in its prompt does a task, is refused
+// once, and does it in another session. Its cost is unknown.
 func TestCommandAgent(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)

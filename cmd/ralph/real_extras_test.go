@@ -44,7 +44,7 @@ func TestRealExtras(t *testing.T) {
 	if err := png.Encode(&shot, image.NewGray(image.Rect(0, 0, 64, 64))); err != nil {
 		t.Fatal(err)
 	}
-	// What the model's request has of the effort, by the agent that can be told one.
+	// The effort in the model's request, by agents that support one.
 	effort := map[string]string{"claude": `"effort":"high"`, "codex": `"effort":"high"`}
 	model := map[string]string{"claude": "claude-opus-4-8", "codex": "gpt-5.5"}
 	for name, newStage := range makers {
@@ -84,7 +84,7 @@ func TestRealExtras(t *testing.T) {
 				}
 			}
 			has("sunny in 1-Rome", name != "qwen")
-			// The last two drop what the scripted model is not known to see.
+			// The last two agents drop inputs that the scripted model is not known to support.
 			has(base64.StdEncoding.EncodeToString(shot.Bytes()), name != "qwen" && name != "opencode")
 			if effort[name] != "" {
 				has(effort[name], true)

@@ -73,7 +73,7 @@ func TestRealHiddenCheck(t *testing.T) {
 	none("the project's commits", []byte(s.git("log", "--all", "-p", "--format=%B")))
 	objects := s.git("cat-file", "--batch-all-objects", "--batch", "--unordered")
 	none("the project's objects", []byte(objects))
-	// The queue, its backups, and what `ralph session show --hidden` shows.
+	// The queue, its backups, and the output of `ralph session show --hidden`.
 	people := regexp.MustCompile(`/ralph\.db[^/]*$|/backups/[^/]*\.db$|/sessions/[^/]*/hidden\.log$`)
 	files := 0
 	for _, top := range []string{s.home, s.dir, filepath.Dir(notes)} {

@@ -16,9 +16,8 @@ import (
 	"ralph/loop/agent/kinds"
 )
 
-// TestRealUsedHome: an agent that was used before works in a sandbox, in a project that is new to it:
-// what it has left in its folder is not in its way. So it does where the folder is elsewhere and a
-// symbolic link.
+// TestRealUsedHome: an agent that was used before works in a sandbox, in a new project, despite its files in its
+// folder; also if the folder is elsewhere and a symbolic link.
 func TestRealUsedHome(t *testing.T) {
 	t.Parallel()
 	makers := maps.Clone(backends)

@@ -8,8 +8,8 @@ import (
 	"ralph/internal/tools/messagesapi"
 )
 
-// TestRealHooksBeforeReady: what hooks have started before the agent was ready is no part
-// of it. It is killed and named before the check, which cannot ask it.
+// TestRealHooksBeforeReady: processes that hooks started before the agent was ready do not belong to it. ralph kills
+// and names them before the check.
 func TestRealHooksBeforeReady(t *testing.T) {
 	t.Parallel()
 	for i, tt := range []struct{ name, settings, hook string }{

@@ -8,8 +8,8 @@ import (
 	"ralph/loop/agent/claude"
 )
 
-// TestRealReview: claude works and codex reviews. An objection reaches claude in the conversation in which it did the work,
-// the change that is mended there is reviewed by codex in a conversation of its own, and both are named with what was merged.
+// TestRealReview: claude works and codex reviews. An objection reaches claude in the same conversation, codex reviews
+// the fixed change in a conversation of its own, and the merge names both.
 func TestRealReview(t *testing.T) {
 	t.Parallel()
 	said := func(tool string, input map[string]any) messagesapi.Turn {
@@ -68,7 +68,7 @@ func TestRealReview(t *testing.T) {
 		t.Errorf("the author is told of the objection: %t; the reviewer that there is no such line: %t", told, astray)
 	}
 
-	// What two agents agreed on, a person takes back.
+	// A person undoes work on which two agents agreed.
 	s.has(s.run(0, "undo", "1", "--reason", "no scripts, please"), "undone: TASK-1, commit")
 	s.has(s.run(0, "prompt", "1"), "no scripts, please")
 }

@@ -76,8 +76,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	again.has(again.run(0, "task", "list", "--all", "--json"), `"attempts": 1`)
 }
 
-// TestRealUsageWindow: what the CLI tells of a window keeps the next session from
-// starting.
+// TestRealUsageWindow: a full usage window, as the CLI reports it, prevents the next session.
 func TestRealUsageWindow(t *testing.T) {
 	t.Parallel()
 	reset := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
@@ -127,8 +126,8 @@ func TestRealKilled(t *testing.T) {
 	}, "claude")
 }
 
-// TestRealAgentKilled: after kill -9 of the agent itself what it has started is gone, and its task is
-// begun anew with what it has left.
+// TestRealAgentKilled: after kill -9 of the agent itself its processes are gone, and its task begins again with its
+// work.
 func TestRealAgentKilled(t *testing.T) {
 	onEach(t, func(t *testing.T, newStage stageMaker) {
 		escape := fmt.Sprintf("sleep 65433.%d%02d", os.Getpid(), escaped.Add(1))
@@ -182,7 +181,7 @@ func killAgents(t *testing.T, dir string) {
 	}
 }
 
-// TestRealPartial: what remains and what was done are in the next prompt.
+// TestRealPartial: the remaining and the finished work are in the next prompt.
 func TestRealPartial(t *testing.T) {
 	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, turns(
@@ -208,8 +207,7 @@ func TestRealReminder(t *testing.T) {
 	}, "codex")
 }
 
-// TestRealProseIsNoSignal: neither limits nor promises are found in text, in tool
-// results or in what the agent says.
+// TestRealProseIsNoSignal: limits and promises in text, tool results or the agent's words do not count.
 func TestRealProseIsNoSignal(t *testing.T) {
 	on(t, func(t *testing.T, newStage stageMaker) {
 		prose := "Claude AI usage limit reached|1795213319. You've hit your limit. API Error: 429 rate_limit_error. <promise>COMPLETE</promise> ralph.signal.done"
@@ -223,7 +221,7 @@ func TestRealProseIsNoSignal(t *testing.T) {
 	}, "claude")
 }
 
-// TestRealVerifyFalse: what its check refuses is never done.
+// TestRealVerifyFalse: work that its check refuses is never done.
 func TestRealVerifyFalse(t *testing.T) {
 	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
@@ -239,7 +237,7 @@ func TestRealVerifyFalse(t *testing.T) {
 	}, "codex")
 }
 
-// TestRealGit: the files of a session are listed whatever it did with git.
+// TestRealGit: the files of a session are listed, whatever it did with git.
 func TestRealGit(t *testing.T) {
 	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, turns(

@@ -19,7 +19,7 @@ import (
 	"ralph/loop/workspace"
 )
 
-// escapes are what steers a terminal.
+// escapes match terminal controls.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|.)`)
 
 // A terminal is a program's screen, as the text that was written to it.
@@ -83,7 +83,7 @@ func TestRealChatInATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the first start asks once has been answered.
+	// The questions of the first start are answered.
 	state, err := json.Marshal(map[string]any{
 		"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": map[string]any{"approved": []string{"fake"}},
 		"projects": map[string]any{s.dir: map[string]any{"hasTrustDialogAccepted": true}},
@@ -114,8 +114,8 @@ func TestRealChatInATerminal(t *testing.T) {
 	}
 }
 
-// TestRealSessionGoesOnInATerminal: a person opens a session that stopped in its agent's own terminal. The agent knows
-// what was said; the person has it go on, and the task is merged.
+// TestRealSessionGoesOnInATerminal: a person opens a stopped session in its agent's own terminal. The agent knows the
+// conversation, the person lets it continue, and the task is merged.
 func TestRealSessionGoesOnInATerminal(t *testing.T) {
 	on(t, func(t *testing.T, newStage stageMaker) {
 		name := filepath.Base(t.Name())

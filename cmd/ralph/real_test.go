@@ -76,13 +76,13 @@ type stage struct {
 // A stageMaker makes a stage on which one agent works.
 type stageMaker func(t *testing.T, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage
 
-// backends are the agents on which what does not depend on one is tried.
+// backends are the agents for tests that do not depend on one.
 var backends = map[string]stageMaker{"claude": newStage, "codex": newCodexStage, "gemini": newGeminiStage}
 
-// escaped counts what agents leave running, so that no two agents' are alike.
+// escaped numbers the processes that agents leave running, so that no two are alike.
 var escaped atomic.Int32
 
-// onEach tries on every agent what its own program decides: how it is talked to, asks, ends and is ended.
+// onEach runs tests of each agent's own program: how it is addressed, asks, ends and is ended.
 func onEach(t *testing.T, try func(t *testing.T, newStage stageMaker)) {
 	t.Helper()
 	on(t, try, slices.Collect(maps.Keys(backends))...)
@@ -159,7 +159,7 @@ func (s *stage) workspace() string {
 	return filepath.Join(stateOf(s.t, s.dir, s.command().Env), "workspaces", "1", "tree")
 }
 
-// git is what a person does in the project with git.
+// git runs a person's git command in the project.
 func (s *stage) git(args ...string) string {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), "git", args...)
@@ -227,8 +227,8 @@ func say(verb string, input map[string]any) messagesapi.Tool {
 
 func tools(use ...messagesapi.Tool) messagesapi.Turn { return messagesapi.Turn{Tools: use} }
 
-// TestRealTwoTasks: two tasks end to end, and what the first learned is in the
-// prompt of the second; files that the session committed are listed.
+// TestRealTwoTasks: two tasks end to end. The first one's learning is in the prompt of the second, and files that the
+// session committed are listed.
 func TestRealTwoTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
@@ -445,7 +445,7 @@ func TestRealSandbox(t *testing.T) {
 	})
 }
 
-// TestRealSteering: what a person says during a session reaches it.
+// TestRealSteering: a person's words during a session reach it.
 func TestRealSteering(t *testing.T) {
 	onEach(t, func(t *testing.T, newStage stageMaker) {
 		binary := make(chan string, 1)
@@ -481,7 +481,7 @@ func TestRealMCPBroken(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn { return messagesapi.Turn{Text: "Hello."} })
 	s.run(0, "task", "add", "Try")
-	// A socket that is not there is what the server cannot start without.
+	// The server cannot start without this socket, which is missing.
 	wrapper := filepath.Join(s.dir, "wrapper.sh")
 	config, err := os.ReadFile(filepath.Join(s.dir, "ralph.yaml"))
 	if err != nil {

@@ -21,13 +21,13 @@ import (
 // An apiError is how an API refuses, as its provider documents it: the body's parts.
 type apiError struct{ kind, text string }
 
-// A trouble is what may happen to an agent between it and its model.
+// A trouble may happen to an agent between it and its model.
 type trouble struct {
 	name   string
 	status int // of the answers; 0 is none
 	once   bool
 	late   bool // only after the model has called a tool
-	// What each of the three families of APIs says: Anthropic's, OpenAI's, Gemini's.
+	// The answers of the three families of APIs: Anthropic's, OpenAI's, Gemini's.
 	anthropic, openai, gemini apiError
 	does                      string // "refuse", "hang", "kill", "garbage", "logout" beside what the API says
 }
@@ -94,7 +94,7 @@ var tooLarge = []apiError{
 	{"INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."},
 }
 
-// body is what an API of a path answers.
+// body returns the answer of an API for a path.
 func (o trouble) body(path string) (status int, body string) {
 	switch {
 	case path == "/v1/messages":
@@ -142,7 +142,7 @@ func (o trouble) side(r messagesapi.Request) messagesapi.Turn {
 	return messagesapi.Turn{Status: status, Body: body}
 }
 
-// killAgentsOf kills the agents, and what they have started, of a home folder.
+// killAgentsOf kills the agents of a home folder, and their processes.
 func killAgentsOf(home string) {
 	found, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range found {
@@ -184,7 +184,7 @@ func (s *stage) logOut() {
 	s.key = "NOBODY=1"
 }
 
-// dailyTroubles are the troubles of each agent that `make check` plays: those that its program sees at once.
+// dailyTroubles are the troubles of each agent that `make check` plays, which its program sees at once.
 // RALPH_TEST_TROUBLES plays all of them.
 var dailyTroubles = map[string]string{
 	"claude":  "401 402 403 429-once 429 429-later 500 529 too-large too-large-later no-model no-credit killed garbage refused logged-out",
@@ -297,9 +297,9 @@ echo spare > hi-$RALPH_TASK_ID.txt
 ralph signal $ticket done summary="stood in"
 `
 
-// TestRealTroubles: real agents on bad days, each in one run with a task for each trouble. What it was is what its
-// recording was; it is no attempt at the task, costs what was seen, a stand-in works where one is of use, and
-// each task is completed.
+// TestRealTroubles: real agents on bad days, each in one run with a task for each trouble. The ending matches its
+// recording. It is no attempt at the task and costs the seen tokens, a stand-in works if one helps, and each task is
+// completed.
 func TestRealTroubles(t *testing.T) {
 	t.Parallel()
 	want := wanted(t)
@@ -364,7 +364,7 @@ func (s *stage) patience() {
 	s.environ = append(s.environ, "CLAUDE_CODE_MAX_RETRIES=1")
 }
 
-// checkTrouble checks what the session of a trouble was taken for, and what it cost.
+// checkTrouble checks the ending and the cost of a trouble's session.
 func checkTrouble(t *testing.T, name string, o trouble, is badSession, want map[string]ralph.Ending) {
 	t.Helper()
 	t.Logf("%-9s %-15s %-15s %.4f %t, %s", name, o.name, is.Ending, is.Cost, is.Known, is.Why)

@@ -11,8 +11,8 @@ import (
 	"ralph"
 )
 
-// TestAReviewIsKilled before it has said anything, and after its approval: nothing is lost, nothing is merged that was
-// not reviewed, and each conversation costs what it was seen to cost.
+// TestAReviewIsKilled before its first word, and after its approval: nothing is lost, no unreviewed change is merged,
+// and each conversation has its seen cost.
 func TestAReviewIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, `task review of One

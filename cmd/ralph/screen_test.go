@@ -18,7 +18,8 @@ import (
 	"ralph/store"
 )
 
-// A grid is what stands on a terminal: it understands as much as the live screen writes, and complains of the rest.
+// A grid has the contents of a terminal. It understands the controls that the live screen writes, and reports any
+// other.
 type grid struct {
 	t     *testing.T
 	cells [][]rune
@@ -28,7 +29,7 @@ type grid struct {
 	top, end int // the lines that scroll
 }
 
-// resize makes the terminal larger; what stands on it stays.
+// resize makes the terminal larger; its contents stay.
 func (g *grid) resize(width, height int) {
 	for len(g.cells) < height {
 		g.cells = append(g.cells, nil)
@@ -156,9 +157,9 @@ func (g *grid) sequence(c ansi.Cmd, params ansi.Params) {
 	g.x, g.y = max(0, min(g.x, width-1)), max(0, min(g.y, height-1))
 }
 
-// TestTheScreenOfANight on a pseudo-terminal of 80×24: the headline first, what needs somebody as rows that are selected
-// and opened, a session's transcript over the whole screen, found by a text, the keys always in the last line; and the
-// same when the terminal becomes larger.
+// TestTheScreenOfANight on a pseudo-terminal of 80×24: the headline comes first, then open items as rows to select and
+// open; a transcript fills the whole screen and can be searched; the keys are always in the last line. The same holds
+// when the terminal becomes larger.
 func TestTheScreenOfANight(t *testing.T) {
 	t.Parallel()
 	s, n := newScriptedProject(t, "", ""), &webtest.Night{}
@@ -224,7 +225,7 @@ func TestTheScreenOfANight(t *testing.T) {
 		{[]string{"filter: edge cases", strings.Repeat("─", 100), whole}, esc},
 		{[]string{"▸ 3  TASK-1", "15 failed", "? help  q quit\n\x00"}, "q"},
 	}
-	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() }) // what is never seen is said below
+	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() }) // the failure is reported below
 	defer late.Stop()
 	g := &grid{t: t}
 	g.resize(80, 24)

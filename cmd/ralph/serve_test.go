@@ -83,7 +83,7 @@ func TestTheDashboardByHTTPS(t *testing.T) {
 	if c := resp.Cookies(); len(c) != 1 || !c[0].Secure || !c[0].HttpOnly || c[0].SameSite != http.SameSiteLaxMode {
 		t.Errorf("the cookies are %v", c)
 	}
-	// What speaks HTTP, or an old TLS, gets nothing.
+	// A client of HTTP, or of an old TLS, gets nothing.
 	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}}}
 	if resp, err := old.Get(d.url + "/healthz"); err == nil {
 		resp.Body.Close()
@@ -95,7 +95,7 @@ func TestTheDashboardByHTTPS(t *testing.T) {
 	}
 }
 
-// TestTheDashboardStartsARun, which works by itself; what keeps one from beginning is said.
+// TestTheDashboardStartsARun, which works by itself. If it cannot begin, the page shows the reason.
 func TestTheDashboardStartsARun(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  write a.txt \"x\\n\"\n  call done {\"summary\": \"Did it.\"}\n", "")
@@ -131,7 +131,7 @@ func TestTheDashboardStartsARun(t *testing.T) {
 		t.Errorf("the queue is\n%s", out)
 	}
 
-	// What it changed is on the session's page, line by line.
+	// Its changes are on the session's page, line by line.
 	at := regexp.MustCompile(`/sessions/[0-9a-f-]{36}`).FindString(s.read(send(http.MethodGet, "/sessions")))
 	if page := s.read(send(http.MethodGet, at)); !strings.Contains(page, `<span class="no">1</span>&#43;x</span>`) {
 		t.Errorf("%s lacks the line:\n%s", at, page)

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestAGuardedFileIsShownWholeEverywhere: `ralph diff`, the inbox, the dashboard and the reviewer's prompt show the same
-// lines of what a person approves, with a NUL byte, after a megabyte of spaces, or where attributes hide differences;
-// and nothing that the agent has merged of the branch.
+// TestAGuardedFileIsShownWholeEverywhere: `ralph diff`, the inbox, the dashboard and the reviewer's prompt show the
+// same lines to approve, with a NUL byte, after a megabyte of spaces, or where attributes hide differences. None shows
+// work that the agent has merged from the branch.
 func TestAGuardedFileIsShownWholeEverywhere(t *testing.T) {
 	t.Parallel()
 	needChromium(t)

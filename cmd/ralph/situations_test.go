@@ -22,9 +22,8 @@ import (
 	"ralph/loop/agent/claude"
 )
 
-// A situation is one in which loops that match text or exit statuses are wrong. Each is played by the scripted agent,
-// which acts like the real one's model unless it has a script of its own; those that depend on an agent's own stream,
-// end, files or processes are played by the real one.
+// A situation misleads loops that match text or exit statuses. The scripted agent plays each, like the real one's model
+// unless it has its own script. The real agent plays situations that depend on its own stream, end, files or processes.
 type situation struct {
 	id       string // such as T4a; docs/explanation/threat-model.md names some
 	name     string
@@ -69,13 +68,13 @@ func commits(file string) string {
 	return "echo x > " + file + " && git add " + file + " && git commit -qm 'of " + file + "'"
 }
 
-// escaping starts a command in a session of its own and waits until it is in that: some agents kill what a command has
-// left in theirs.
+// escaping starts a command in its own process session and waits until it is there: some agents kill the processes in
+// theirs.
 func escaping(command string) string {
 	return "setsid " + command + " >/dev/null 2>&1 & until test \"$(cut -d' ' -f6 /proc/$!/stat)\" = $!; do :; done; "
 }
 
-// wanders does with a workspace's repository what agents do with theirs.
+// wanders does with a workspace's repository as agents do with theirs.
 const wanders = "echo x > aside.txt && git checkout -qb aside && git add -A && git commit -qm aside && git checkout -q --detach HEAD~1" +
 	" && echo x > stashed.txt && git add -A && git stash -q && echo x > taken-back.txt && git add -A && git commit -qm back" +
 	" && git reset -q --hard HEAD~2 && git gc -q && git checkout -qb mine && echo x > made.txt"
@@ -309,8 +308,8 @@ func playSituations(t *testing.T, mode string) {
 	}
 }
 
-// isPlayed reports whether a mode plays the situation: the real CLIs what their own streams, ends, files and processes
-// decide, and the scripted agent all else; without a sandbox what that makes a difference to.
+// isPlayed reports whether a mode plays the situation. Real CLIs play those that their own streams, ends, files and
+// processes decide, and the scripted agent all others. Without a sandbox only those are played that it affects.
 func (tt situation) isPlayed(mode string) bool {
 	some := map[string][]string{
 		"claude":     {"6", "8", "10", "T1b", "T3c", "T5a", "T5b", "T5c", "T7b", "T9a", "T9b", "T9c", "T10a", "T15a", "Ga", "Ge"},
@@ -329,7 +328,7 @@ func (tt situation) isPlayed(mode string) bool {
 	return slices.Contains(some[mode], tt.id)
 }
 
-// turn is what the model says next, in words that no rule on commands reads, where the situation is not about rules.
+// turn returns the model's next words, which no rule on commands reads unless the situation is about rules.
 func (tt situation) turn(dir string, n int, r messagesapi.Request) messagesapi.Turn {
 	turn := tt.model(n, r)
 	for i, tool := range turn.Tools {

@@ -299,7 +299,7 @@ func (n *node) signal(sig syscall.Signal) {
 	}
 }
 
-// output is what the machine's runs have printed.
+// output returns the output of the machine's runs.
 func (n *node) output() string {
 	n.t.Helper()
 	text, err := os.ReadFile(n.log.Name())
@@ -350,7 +350,7 @@ func (s *cluster) lost(n *node) {
 	}, n)
 }
 
-// faults are what a storm does to a machine.
+// faults are the events of a storm on a machine.
 var faults = map[string]func(s *cluster, n *node){
 	"kill": func(s *cluster, n *node) {
 		n.kill()
@@ -583,8 +583,8 @@ func TestStormOfMachines(t *testing.T) {
 	}
 }
 
-// TestMachinesAddUp measures how much faster three machines are than one where tasks wait for an agent: RALPH_TEST_WAIT
-// says for how many seconds. Both work at the same time, so that what else the computer does is the same for them.
+// TestMachinesAddUp measures how much faster three machines are than one if tasks wait for an agent, for
+// RALPH_TEST_WAIT seconds. Both work at the same time, so that other load of the computer is the same for them.
 func TestMachinesAddUp(t *testing.T) {
 	wait := os.Getenv("RALPH_TEST_WAIT")
 	if wait == "" {

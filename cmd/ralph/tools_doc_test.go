@@ -20,14 +20,14 @@ import (
 	"ralph/mcpserver"
 )
 
-// aboutProfiles says what each profile of `ralph mcp` is for.
+// aboutProfiles has the purpose of each profile of `ralph mcp`.
 var aboutProfiles = map[string]string{
 	"loop":   "Tools of each session of `ralph run`. The agent's program uses `ralph.permission`, not the model.",
 	"chat":   "For [people's own work](human.md) with a chat.",
 	"worker": "For [agents that pull tasks](workers.md). With `--scopes tasks:read` the tools that change something are missing; `--tool-names` chooses the form of signals' names.",
 }
 
-// toolReference describes what each profile of `ralph mcp` serves, as a client sees it.
+// toolReference describes each profile of `ralph mcp` as a client sees it.
 func toolReference(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -86,7 +86,7 @@ fields are stable; optional fields may be added. Fields behind "also" are descri
 	return b.String()
 }
 
-// describeRest describes what a profile serves beside tools.
+// describeRest describes a profile's resources and prompts.
 func describeRest(t *testing.T, b *strings.Builder, client *mcp.ClientSession) {
 	t.Helper()
 	can := client.InitializeResult().Capabilities
@@ -123,7 +123,7 @@ func describeRest(t *testing.T, b *strings.Builder, client *mcp.ClientSession) {
 	}
 }
 
-// profiles are those that the command accepts.
+// profiles are the profiles that the command accepts.
 func profiles(t *testing.T) []string {
 	t.Helper()
 	root := newRoot(&app{out: io.Discard, err: io.Discard})

@@ -16,8 +16,8 @@ import (
 	"ralph/store"
 )
 
-// TestEachTroubleIsInInboxStatusAndNotification makes what stops a night, one after the other, and looks for it and for
-// the command that mends it in all three places.
+// TestEachTroubleIsInInboxStatusAndNotification causes each problem that stops a night, and looks for it and its remedy
+// in all three places.
 func TestEachTroubleIsInInboxStatusAndNotification(t *testing.T) {
 	t.Parallel()
 	set := func(kind, command string) func(tx *store.Tx) error {

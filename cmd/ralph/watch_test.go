@@ -15,8 +15,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestTheScreenFollowsARun on a pseudo-terminal: it shows what the agent does, a
-// comment typed there reaches the session, and leaving restores the terminal.
+// TestTheScreenFollowsARun on a pseudo-terminal: it shows the agent's steps, a comment typed there reaches the session,
+// and leaving restores the terminal.
 func TestTheScreenFollowsARun(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  say I look around\n  write a.txt \"x\\n\"\n  hang\n", "#test: {reminders: 0}")
@@ -36,7 +36,7 @@ func TestTheScreenFollowsARun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Each step waits for what has to be seen before it types.
+	// Each step waits for a visible text before it types.
 	steps := []struct{ seen, keys string }{
 		{"Watched", ""},
 		{"Write a.txt", "c"},

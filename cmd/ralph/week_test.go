@@ -19,7 +19,8 @@ import (
 // A week is a project whose figures are compared wherever ralph says them.
 type week struct{ *scriptedProject }
 
-// script is what the agents do: write a file each, change people's CI, give up, or wait until the test lets them go on.
+// script is the agents' script: write a file each, change people's CI, give up, or wait until the test lets them
+// continue.
 func weekScript(gate string) string {
 	var script strings.Builder
 	for n := range 10 {
@@ -84,7 +85,7 @@ func (w *week) says(step string, want report.Figures) {
 	}
 }
 
-// ran compares what a run says at its end, and its notification, with status.
+// ran compares a run's last line, and its notification, with status.
 func (w *week) ran(step, output string) {
 	w.t.Helper()
 	var status struct{ Morning []string }

@@ -37,7 +37,7 @@ func newClient(t *testing.T, cmd *exec.Cmd) *client {
 	return &client{t, session}
 }
 
-// call calls a tool and returns what it says.
+// call calls a tool and returns its answer.
 func (c *client) call(tool, args string) (text string, refused bool) {
 	c.t.Helper()
 	r, err := c.session.CallTool(c.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)})
@@ -227,7 +227,7 @@ func TestCallsOfAClientAreCounted(t *testing.T) {
 			for range tt.calls {
 				c.want("list_pending_amendments", `{}`, "[]", false)
 			}
-			// What was used up grows back slowly, so that one of the next calls is too many.
+			// The allowance grows back slowly, so that one of the next calls is too many.
 			for i := range 5 * tt.calls {
 				text, refused := c.call("list_pending_amendments", `{}`)
 				if refused {

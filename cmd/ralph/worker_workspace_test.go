@@ -51,8 +51,8 @@ func (c *client) takes(args, want string) (dir string) {
 	return dir
 }
 
-// TestAWorkerInAWorkspaceOfItsOwn: what it does in the folder that it is told is checked apart
-// from people's and is merged; what it does elsewhere counts as nothing.
+// TestAWorkerInAWorkspaceOfItsOwn: its work in the given folder is checked apart from people's and merged; work
+// elsewhere does not count.
 func TestAWorkerInAWorkspaceOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newWorkspaces(t, "", "verify: ['! test -e bad']\n")
@@ -244,8 +244,8 @@ func TestAWorkersWorkspaceOutlivesItsServer(t *testing.T) {
 	wantDeserted(t, s.dir)
 }
 
-// TestAWorkersClaimIsOverWhateverBecomesOfItsWorkspace: what goes wrong after its done is decided is no
-// reason to tell the worker that nothing was recorded, nor to keep the claim.
+// TestAWorkersClaimIsOverWhateverBecomesOfItsWorkspace: after a failure that follows the decision, the worker still
+// learns that the done was recorded, and the claim ends.
 func TestAWorkersClaimIsOverWhateverBecomesOfItsWorkspace(t *testing.T) {
 	t.Parallel()
 	s := newWorkspaces(t, "", "verify: ['true']\n")
@@ -318,8 +318,8 @@ func TestAPersonDecidesOnAWorkersWorkspace(t *testing.T) {
 	}
 }
 
-// TestAWorkersServerMergesIntoOneBranch: where another one is merged into, it hands nothing
-// out; what waits while merging is paused is merged when a worker looks for a task.
+// TestAWorkersServerMergesIntoOneBranch: while another branch is the target, it hands out no task. Changes that wait
+// while merging is paused are merged when a worker looks for a task.
 func TestAWorkersServerMergesIntoOneBranch(t *testing.T) {
 	t.Parallel()
 	s := newWorkspaces(t, "", "")

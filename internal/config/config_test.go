@@ -128,7 +128,7 @@ func defaultOf(k config.Key) string {
 	return "`" + k.Default + "`"
 }
 
-// documentation is docs/configuration.md: first what people set, then every other key.
+// documentation returns docs/configuration.md: first the main keys, then every other key.
 func documentation(t *testing.T) []byte {
 	t.Helper()
 	var common, others, maps bytes.Buffer

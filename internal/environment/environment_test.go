@@ -38,7 +38,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestThePageHasEveryVariable: what reaches whom is nowhere but in the table.
+// TestThePageHasEveryVariable: only its table tells who gets which variable.
 func TestThePageHasEveryVariable(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sandbox.md"))
 	if err != nil {

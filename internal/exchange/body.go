@@ -221,7 +221,7 @@ func (t *markdownTask) accepts(text string) {
 	}
 }
 
-// readBody reads the text of an issue into its task: boxes, and what is below "Acceptance Criteria", are its criteria.
+// readBody reads the text of an issue into its task: boxes, and the list below "Acceptance Criteria", are its criteria.
 // It returns the rest, and the dependencies as written.
 func readBody(in *ralph.Import, t *ralph.ImportedTask, body string) (rest string, refs []waitsFor) {
 	r := &markdownReader{lines: scan([]byte(body)), why: map[string]int{}}

@@ -344,8 +344,7 @@ func TestTasksWithoutAnIdAreKnownByTheirTitles(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the text, the answer is an import that can be stored, or an
-// error with a line that the text has.
+// FuzzParse: for any text the result is an import that can be stored, or an error with a line of the text.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"ralph/store"
 )
 
-// TestGroups: what waits for the same reason is one row, in the place of the first, and nothing else is; rows are sorted
-// by how urgent they are.
+// TestGroups: items that wait for the same reason are one row, in the place of the first; all others have their own
+// rows. Rows are sorted by urgency.
 func TestGroups(t *testing.T) {
 	item := func(kind string, task int64, text string) store.InboxItem {
 		return store.InboxItem{Kind: kind, TaskID: task, Text: text, Title: "T"}

@@ -10,7 +10,7 @@ import (
 	"ralph/store"
 )
 
-// TestAPlanIsDecidedOnAsItWasShown: what others did meanwhile is said, and nothing is decided.
+// TestAPlanIsDecidedOnAsItWasShown: after others' changes nothing is decided, and the person learns of them.
 func TestAPlanIsDecidedOnAsItWasShown(t *testing.T) {
 	t.Parallel()
 	add := func(tx *store.Tx, name string) error {

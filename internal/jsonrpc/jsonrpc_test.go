@@ -12,7 +12,7 @@ import (
 	"ralph/internal/jsonrpc"
 )
 
-// A peer is the other end: what it reads and writes.
+// A peer is the other end, with its input and output.
 type peer struct {
 	t   *testing.T
 	in  *json.Decoder

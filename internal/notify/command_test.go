@@ -77,7 +77,7 @@ func TestCommandsThatDoNotTakeIt(t *testing.T) {
 	})
 }
 
-// TestNothingOfACommandLivesOn waits for the end of what a command left behind.
+// TestNothingOfACommandLivesOn waits for the end of a command's leftover processes.
 func TestNothingOfACommandLivesOn(t *testing.T) {
 	p := newProject(t)
 	defer p.close()

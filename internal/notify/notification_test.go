@@ -125,8 +125,7 @@ func TestAPayloadThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// TestIDs checks what receivers rely on: the same thing has the same id, and
-// everything else another one.
+// TestIDs checks that the same news has the same id, and other news another one, as receivers expect.
 func TestIDs(t *testing.T) {
 	ended := event(ralph.EventType(ralph.RunEnded{}), `{"exit_status":5}`)
 	other := ended

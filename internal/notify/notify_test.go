@@ -270,7 +270,7 @@ func TestADeliveryIsGivenUpAfterItsTries(t *testing.T) {
 						t.Errorf("the log has %s: %s", s, p.logged())
 					}
 				}
-				// What was dropped is dropped: the next run does not begin with it.
+				// Dropped news stays dropped: the next run does not begin with it.
 				r.statuses = []int{200}
 				p.ask("two")
 				p.deliver(n)
@@ -510,7 +510,7 @@ func TestAReceiverGetsOnlyItsEvents(t *testing.T) {
 			}
 			list = append(list, string(n.Type))
 		}
-		slices.Sort(list) // what is sent at once does not wait for the rest, nor the rest for it
+		slices.Sort(list) // urgent and other news do not wait for each other
 		return list
 	}
 	if diff := cmp.Diff([]string{"limit.reached"}, types(wanted)); diff != "" {

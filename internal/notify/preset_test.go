@@ -35,7 +35,7 @@ func post(t *testing.T, to notify.Receiver, questions ...string) []request {
 // awkward is a question of an agent that would like to be heard.
 const awkward = "<!channel> @everyone <b>red</b> & \"blue\"?\x1b[31m\u0000\nsee *this* `or` that"
 
-// TestForms shows in testdata/presets.txt what each service is sent.
+// TestForms shows the requests to each service in testdata/presets.txt.
 func TestForms(t *testing.T) {
 	var b bytes.Buffer
 	for _, to := range []notify.Receiver{
@@ -171,7 +171,7 @@ func TestReceiversThatCannotWork(t *testing.T) {
 	}
 }
 
-// TestDiscordShowsNoMarkup of what agents write: a link says where it leads.
+// TestDiscordShowsNoMarkup of agents: a link shows its address.
 func TestDiscordShowsNoMarkup(t *testing.T) {
 	for text, want := range map[string]string{
 		"[Approve](http://evil)":        `\[Approve\]\(http://evil\)`,

@@ -59,7 +59,7 @@ func TestLinesAreNumbered(t *testing.T) {
 	}
 }
 
-// TestSplit finds each file by its name, however git writes it, and what becomes of it.
+// TestSplit finds each file by its name, in all of git's notations, with its kind of change.
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ patch, path, status, mode string }{

@@ -89,7 +89,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestEachGuardIsListed, with what it denies, and denies some row of commands.txt.
+// TestEachGuardIsListed with its description, and denies some row of commands.txt.
 func TestEachGuardIsListed(t *testing.T) {
 	denied := map[string]bool{}
 	for _, r := range rows(t) {
@@ -192,14 +192,13 @@ func TestRulesThatAreNone(t *testing.T) {
 	}
 }
 
-// around are what can be put around a command without taking anything of it away; % is
-// the command.
+// around are wrappers that keep a command's meaning; % is the command.
 var around = []string{
 	"  %", "%  ", "%\n", "\n%", "%\nls", "ls\n%", "%\n# x", "true && true\n%", "(\n%\n)", "{\n%\n}", "if :; then\n%\nfi",
 	"while :; do\n%\ndone", "x=$(\n%\n)", "f() {\n%\n}", "ls <(\n%\n)", "%\nHOME=/tmp", "%\ncd /tmp", "%\neval x",
 }
 
-// words are what can be put behind a command that these rules deny.
+// words may follow a command that these rules deny.
 var words = []string{" x", " -v", " --help", " ''", ` "$x"`, " {a,b}", " 2>&1", " < /dev/null", " | cat", " && ls", " || ls", "; ls", " &"}
 
 func TestNothingAroundADeniedCommandAllowsIt(t *testing.T) {

@@ -49,10 +49,9 @@ var escapeHelpers = map[string]func([]string) error{
 	"stops":     stops,
 }
 
-// TestATimedOutSessionLeavesNoProcess runs sessions that try to get away, one
-// after the other, in a process that adopts whatever gets out of a supervisor's
-// hands: the kernel itself tells whether anything is left when Wait returns.
-// RALPH_TEST_ESCAPES is how many sessions; 30 if it is not set.
+// TestATimedOutSessionLeavesNoProcess runs sessions that try to get away, one after the other, in a process that adopts
+// all that escape a supervisor: the kernel itself tells whether any process is left when Wait returns.
+// RALPH_TEST_ESCAPES is the number of sessions; 30 by default.
 func TestATimedOutSessionLeavesNoProcess(t *testing.T) {
 	n := "30"
 	if more := os.Getenv("RALPH_TEST_ESCAPES"); more != "" {

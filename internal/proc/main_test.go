@@ -31,8 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// helpers are what this test binary does when it is started as
-// "helper NAME ARGUMENT…".
+// helpers are the functions of this test binary when it is started as "helper NAME ARGUMENT…".
 var helpers = map[string]func(args []string) error{
 	// run is a ralph that runs a shell script until it is killed.
 	"run": func(args []string) error {

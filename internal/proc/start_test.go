@@ -211,7 +211,7 @@ func TestTheCommandsStreamsAreItsOwn(t *testing.T) {
 func TestTheCommandGetsOnlyItsOwnInput(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PROC_SECRET", "of ralph")
-	// A file that ralph has inherited: it is open in what ralph starts.
+	// A file that ralph has inherited is also open in its child processes.
 	file, err := os.Open(write(t, "inherited", "", 0o600))
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLikelyChecks is what `ralph init` takes for the tests of each kind of project.
+// TestLikelyChecks: the tests that `ralph init` finds in each kind of project.
 func TestLikelyChecks(t *testing.T) {
 	python := "python3"
 	if _, err := exec.LookPath("python"); err == nil {
@@ -272,7 +272,7 @@ func TestSetupOfAPackageManager(t *testing.T) {
 	}
 }
 
-// TestLikelySetup is what gets a fresh clone of a monorepo ready: each package in its folder.
+// TestLikelySetup: the commands that prepare a fresh clone of a monorepo, each package in its folder.
 func TestLikelySetup(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"a/go.mod", "a/go.sum", "b/package.json", "b/package-lock.json", "c/package-lock.json"} {

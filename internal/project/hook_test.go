@@ -17,7 +17,7 @@ import (
 	"ralph/store"
 )
 
-// TestWebhooks: only a signed one wakes the reader, whatever it says.
+// TestWebhooks: only a signed one wakes the reader, with any content.
 func TestWebhooks(t *testing.T) {
 	const secret = "a long secret"
 	body := `{"action": "labeled"}`

@@ -118,8 +118,7 @@ func TestQuestionsAreReportedInFull(t *testing.T) {
 	}
 }
 
-// TestHostileTextIsHarmless: what an agent or a person wrote cannot pass for the
-// report's own.
+// TestHostileTextIsHarmless: text of an agent or a person cannot pass for the report's own.
 func TestHostileTextIsHarmless(t *testing.T) {
 	r := sample(hostile)
 	var b bytes.Buffer

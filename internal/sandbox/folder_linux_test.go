@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestFoldersOfCommandsAreMadeAtOnce: none is taken for what a killed one has left, and nothing else is removed.
+// TestFoldersOfCommandsAreMadeAtOnce: none is taken for a folder of a killed command, and nothing else is removed.
 func TestFoldersOfCommandsAreMadeAtOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Chdir(t.TempDir())

@@ -12,8 +12,8 @@ import (
 	"ralph/internal/sandbox"
 )
 
-// TestALayerIsWrittenToInAFolderOfItsOwn: what lies below stays as it was, whatever a command does to it, and the
-// next command with the same upper layer goes on with it.
+// TestALayerIsWrittenToInAFolderOfItsOwn: the lower layer stays unchanged under any command, and the next command with
+// the same upper layer continues with it.
 func TestALayerIsWrittenToInAFolderOfItsOwn(t *testing.T) {
 	for _, m := range layered(t) {
 		t.Run(m.Name, func(t *testing.T) {

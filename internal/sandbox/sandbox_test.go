@@ -131,7 +131,7 @@ func brokenBwrap(t *testing.T) string {
 	return dir
 }
 
-// mechanisms are those that work on this machine.
+// mechanisms are the mechanisms that work on this machine.
 func mechanisms(t *testing.T) (list []sandbox.Mechanism) {
 	t.Helper()
 	for _, path := range []string{os.Getenv("PATH"), brokenBwrap(t) + ":" + os.Getenv("PATH")} {
@@ -313,7 +313,7 @@ func TestTheFolderOfACommandIsRemoved(t *testing.T) {
 			}
 			return len(left)
 		}
-		// What a ralph has left that was killed is nobody's.
+		// The folders of a killed ralph belong to nobody.
 		left := filepath.Join(os.Getenv("TMPDIR"), fmt.Sprintf("ralph-%d-left", os.Getuid()))
 		write(t, filepath.Join(left, "mod/file"), "")
 		if err := os.Chmod(filepath.Join(left, "mod"), 0o500); err != nil {
@@ -559,7 +559,7 @@ func TestAsAnotherUser(t *testing.T) {
 	}
 }
 
-// talk starts a script that says "up" and returns what it says after that.
+// talk starts a script that prints "up" and returns its further output.
 func talk(t *testing.T, spec proc.Spec) (*proc.Process, *bufio.Reader) {
 	t.Helper()
 	r, w, err := os.Pipe()

@@ -84,8 +84,7 @@ func TestNoWindowIsOpenAlways(t *testing.T) {
 	}
 }
 
-// What NextOpen computes is what one would find by looking at the clock minute by minute, through both changes of the
-// year.
+// NextOpen agrees with a search minute by minute, through both clock changes of the year.
 func TestTheNextChangeIsTheFirstOne(t *testing.T) {
 	for _, name := range []string{"Europe/Berlin", "America/Santiago", "Australia/Lord_Howe", "UTC"} {
 		for _, window := range []string{"22:00-06:00", "02:10-02:50", "00:00-00:30", "23:30-24:00", "01:45-02:15", "03:00-02:00"} {

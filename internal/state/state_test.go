@@ -73,7 +73,7 @@ func TestANetworkFileSystemIsRefused(t *testing.T) {
 	}
 }
 
-// TestAProjectWhoseQueueIsOnAServer is one; without its configuration that is written anew.
+// TestAProjectWhoseQueueIsOnAServer is initialized; without its configuration, it is initialized again.
 func TestAProjectWhoseQueueIsOnAServer(t *testing.T) {
 	h := &Home{Root: t.TempDir(), Warn: io.Discard}
 	environ := []string{"HOME=" + t.TempDir()}
@@ -96,7 +96,7 @@ func TestAProjectWhoseQueueIsOnAServer(t *testing.T) {
 	}
 }
 
-// TestADatabaseInTheProjectIsNone: what a session puts into ralph's folder there is not the queue.
+// TestADatabaseInTheProjectIsNone: files that a session puts into ralph's folder there are not the queue.
 func TestADatabaseInTheProjectIsNone(t *testing.T) {
 	h := &Home{Root: t.TempDir(), Warn: io.Discard}
 	var err error

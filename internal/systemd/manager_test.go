@@ -13,7 +13,7 @@ import (
 	"ralph/internal/systemd"
 )
 
-// A stand is a machine with a systemctl that notes what it is told.
+// A stand is a machine with a systemctl that records its calls.
 type stand struct {
 	systemd.Manager
 	dir string
@@ -48,7 +48,7 @@ func (s stand) write(t *testing.T, name, text string) {
 	}
 }
 
-// told is what systemctl was told since the last call, a line each.
+// told returns the calls of systemctl since the last call, a line each.
 func (s stand) told(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(s.dir, "told")

@@ -19,8 +19,7 @@ import (
 	"ralph/internal/systemd"
 )
 
-// listen stands for systemd: it listens on a socket of its own and returns what it was told until the
-// call of the returned function.
+// listen plays systemd: it listens on its own socket and returns the messages until the call of the returned function.
 func listen(t *testing.T, socket string) (heard func() []string) {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})

@@ -79,7 +79,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// What systemd before 254 says of the settings that it does not know yet.
+// Warnings of systemd before 254 about settings that it does not know.
 var older = regexp.MustCompile(`(?m)^.*Unknown key '(RestartSteps|RestartMaxDelaySec)'.*\n`)
 
 func TestSystemdAcceptsTheUnits(t *testing.T) {
@@ -114,7 +114,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			var said []string
 			for line := range strings.Lines(older.ReplaceAllString(string(out), "")) {
-				// Only what concerns this unit: those of the machine may have faults of their own.
+				// Only messages about this unit count: those of the machine may have faults.
 				if strings.Contains(line, "ralph-") {
 					said = append(said, line)
 				}
@@ -171,7 +171,7 @@ func TestUnitsThatCannotBe(t *testing.T) {
 	}
 }
 
-// Whatever a name is, nothing of it becomes a line of the unit.
+// No part of any name becomes a line of the unit.
 func FuzzUnit(f *testing.F) {
 	f.Add("/srv/app", "app", "--model=x", "/bin")
 	f.Add(`/srv/50% "x" $y \`, "é", "a\nb", "")

@@ -74,7 +74,7 @@ test src/lib.rs - add (line 3) ... ok
 		{"vitest of which some are skipped", " ✓ a.test.ts (3 tests | 1 skipped) 4ms\n  Tests  2 passed | 1 skipped (3)\n", results{"a.test.ts": "passed"}, 2},
 		{"rspec", "3 examples, 0 failures\n", nil, 3},
 
-		// What tests print stands before a status, or before a line that is written at once.
+		// Output of tests comes before a status, or before a line that is written at once.
 		{"unittest, up to 3.10", "test_a (m.T) ... ok\ntest_b (m.T) ... ok\ntest_a (m.U) ... ok\nRan 3 tests in 0.001s\n", results{"m.T.test_a": "passed", "m.T.test_b": "passed", "m.U.test_a": "passed"}, 3},
 		{"unittest with docstrings", "test_a (m.T.test_a)\nIs a test. ... ok\ntest_b (m.T.test_b)\nIs one. ... noise\nskipped 'why'\nRan 2 tests in 0.001s\n\nOK (skipped=1)\n", results{"m.T.test_a": "passed", "m.T.test_b": "skipped"}, 1},
 		{"unittest with subtests", "test_a (m.T.test_a) ... \n  test_a (m.T.test_a) (i=1) ... skipped 'x'\ntest_b (m.T.test_b) ... ok\n", results{"m.T.test_a": "skipped", "m.T.test_b": "passed"}, 0},

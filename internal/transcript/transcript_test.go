@@ -40,8 +40,7 @@ func shown(stream []byte) string {
 	return b.String()
 }
 
-// TestRecordedSessionsAreReadable: the golden files are what people see of what
-// the real CLI printed.
+// TestRecordedSessionsAreReadable: the golden files show the real CLI's output as people see it.
 func TestRecordedSessionsAreReadable(t *testing.T) {
 	paths := []string{filepath.Join("testdata", "work.jsonl")}
 	for _, name := range []string{

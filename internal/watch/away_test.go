@@ -10,7 +10,7 @@ import (
 	"ralph/store"
 )
 
-// TestAScreenOutlastsTheDatabase: while the server is away it says so, and once that is back it shows what happens.
+// TestAScreenOutlastsTheDatabase: while the server is unreachable the screen says so, and then it shows the events.
 func TestAScreenOutlastsTheDatabase(t *testing.T) {
 	server := pgtest.Start(t, "", nil)
 	db, err := store.Open(t.Context(), strings.Replace(server.URL, "/postgres?", "/ralph?", 1), store.Options{})

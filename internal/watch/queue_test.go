@@ -10,8 +10,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// TestALongTranscriptIsShownFromItsEnd at once, with what its first line says, and
-// then as it grows.
+// TestALongTranscriptIsShownFromItsEnd at once, with the contents of its first line, and then as it grows.
 func TestALongTranscriptIsShownFromItsEnd(t *testing.T) {
 	t.Parallel()
 	s := &Queue{State: t.TempDir()}

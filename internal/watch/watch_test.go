@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// A fake is a source with what a test gives it.
+// A fake is a source with a test's data.
 type fake struct {
 	snapshot watch.Snapshot
 	entries  []transcript.Entry
@@ -398,7 +398,7 @@ func TestAQuestionIsAnsweredInFullView(t *testing.T) {
 	})
 }
 
-// TestRowsAreSelectedAndOpened: a session is followed, what waits is shown whole and decided on there.
+// TestRowsAreSelectedAndOpened: a session is followed; an item is shown in full and decided on there.
 func TestRowsAreSelectedAndOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := eight()

@@ -13,8 +13,8 @@ import (
 	"ralph/store"
 )
 
-// TestTheDatabaseIsAway for longer than it is waited for: pages say so and come back by themselves, none is live
-// meanwhile, what a form had is not lost, and a stream goes on where it was.
+// TestTheDatabaseIsAway for longer than pages wait: they say so and reload by themselves, none is live meanwhile, the
+// contents of a form are not lost, and a stream continues without a gap.
 func TestTheDatabaseIsAway(t *testing.T) {
 	server := pgtest.Start(t, "", nil)
 	db, err := store.Open(t.Context(), strings.Replace(server.URL, "/postgres?", "/ralph?", 1), store.Options{})

@@ -79,7 +79,7 @@ func TestMoneyThatHoldsSessionsBackIsSaid(t *testing.T) {
 	}
 }
 
-// TestAStoppedQueueStandsAboveEveryPage, with what has it go on, and in the title; it is decided on there alone.
+// TestAStoppedQueueStandsAboveEveryPage, with its remedy, and in the title. It is decided on only there.
 func TestAStoppedQueueStandsAboveEveryPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

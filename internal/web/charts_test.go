@@ -83,7 +83,7 @@ func TestColumnsOfCharts(t *testing.T) {
 	}
 }
 
-// TestAMomentIsInOneColumn: what ends as a column does belongs to the next one.
+// TestAMomentIsInOneColumn: a session that ends at a column's end belongs to the next one.
 func TestAMomentIsInOneColumn(t *testing.T) {
 	t.Parallel()
 	s, _ := newNight(t)

@@ -190,7 +190,7 @@ func (b *browser) post(path string, fields ...string) *httptest.ResponseRecorder
 	return b.send(http.MethodPost, path, form)
 }
 
-// done sends a form that is to be accepted, and returns what the next page says.
+// done sends a form that has to be accepted, and returns the text of the next page.
 func (b *browser) done(path string, fields ...string) string {
 	b.t.Helper()
 	if w := b.post(path, fields...); w.Code != http.StatusSeeOther {

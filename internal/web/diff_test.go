@@ -12,7 +12,7 @@ import (
 	"ralph/internal/web"
 )
 
-// TestFilesOf splits what git prints into files, with their lines or why there are none.
+// TestFilesOf splits git's output into files, with their lines or the reason why there are none.
 func TestFilesOf(t *testing.T) {
 	t.Parallel()
 	patch := "diff --git a/a b/a\nindex 1..2 100644\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+diff --git a/no b/no\n" +

@@ -150,7 +150,7 @@ func TestEveryAnswerIsFenced(t *testing.T) {
 	}
 }
 
-// TestNoSecretIsLogged: neither the token nor what a form says.
+// TestNoSecretIsLogged: neither the token nor the contents of a form.
 func TestNoSecretIsLogged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -169,7 +169,7 @@ func TestTheOverviewLeadsToTheInbox(t *testing.T) {
 	has(t, b.get(link[1]), "whose end counts", fmt.Sprintf("/comments/%d/answer", ask), `value="yes"`)
 }
 
-// TestFailuresOfOneReasonAreRetriedTogether, and what that costs is said before.
+// TestFailuresOfOneReasonAreRetriedTogether, and the cost is shown before.
 func TestFailuresOfOneReasonAreRetriedTogether(t *testing.T) {
 	t.Parallel()
 	s, n := newNight(t)

@@ -33,7 +33,7 @@ func newNight(t testing.TB) (*site, *webtest.Night) {
 	return s, n
 }
 
-// TestTheFiguresOfANight: the overview says what the night came to, what waits by reason, and what was merged last.
+// TestTheFiguresOfANight: the overview has the night's result, open items by reason, and the last merges.
 func TestTheFiguresOfANight(t *testing.T) {
 	t.Parallel()
 	s, n := newNight(t)
@@ -93,7 +93,7 @@ func TestANumberLeadsToItsItems(t *testing.T) {
 	}
 }
 
-// rows counts the rows of a list over all of its pages; for money it is what the list says that its sessions cost.
+// rows counts the rows of a list over all of its pages; for money it returns the cost of the list's sessions.
 func (b *browser) rows(path, want string) string {
 	b.t.Helper()
 	one := regexp.MustCompile(map[string]string{
@@ -187,7 +187,7 @@ func TestTheBoardShowsWhyATaskWaits(t *testing.T) {
 	has(t, page, "/tasks?status=merged", `<span class="n">29</span>`)
 }
 
-// TestAClaimIsNoVerdict: what an agent says of its own work is set apart from what ralph found, and has no colour.
+// TestAClaimIsNoVerdict: an agent's words on its own work are separate from ralph's findings, and have no colour.
 func TestAClaimIsNoVerdict(t *testing.T) {
 	t.Parallel()
 	s, n := newNight(t)

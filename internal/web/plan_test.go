@@ -77,7 +77,7 @@ func TestAPlanIsOneItem(t *testing.T) {
 	if first, second := s.taskNow(3).Status, s.taskNow(4).Status; first != ralph.Proposed || second != ralph.Blocked && second != ralph.Pending {
 		t.Errorf("the first is %s, and the second, which alone was approved, %s", first, second)
 	}
-	// What the page showed is not all there any more: nothing is decided, and the person sees why.
+	// The shown plan is incomplete now: nothing is decided, and the person sees why.
 	if w := b.post("/inbox/many"+all, "verdict", "approve"); w.Code != http.StatusConflict {
 		t.Errorf("what is decided already: %d", w.Code)
 	}

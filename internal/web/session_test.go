@@ -16,7 +16,7 @@ import (
 	"ralph/store"
 )
 
-// setTranscript is what the agent has printed in the session.
+// setTranscript sets the agent's output in the session.
 func (s *site) setTranscript(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -126,8 +126,7 @@ func TestAStreamOfATaskHasNoOtherNews(t *testing.T) {
 	}
 }
 
-// TestAStreamTellsNoTexts: what an event says is for pages, which show it to whom
-// they may.
+// TestAStreamTellsNoTexts: only pages show the contents of events, to visitors who may see them.
 func TestAStreamTellsNoTexts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -188,7 +187,7 @@ func TestASessionIsFollowed(t *testing.T) {
 			break
 		}
 	}
-	// From the beginning, what was said is escaped.
+	// From the beginning, the agent's words are escaped.
 	again := s.listen(t, s.serve(t), from, "")
 	for {
 		if m := again.next(); m.event == "entry" {

@@ -22,7 +22,7 @@ const taskSessions = 20
 
 // A taskView is a task's page.
 type taskView struct {
-	Strangers  []store.ForgeReply // comments on its issue by people who may decide nothing, newest first
+	Strangers  []store.ForgeReply // comments on its issue by others than deciders, newest first
 	Task       ralph.Task
 	DependsOn  []ralph.Task
 	Session    *ralph.Session // in progress

@@ -112,7 +112,7 @@ var hiding = []string{
 	"term\n: definition", "a\n\n\n\nb", "1986. A great year", "text 1. not a list", "- \n- a", "1.\n2. b", "> - # a <b>\n>   1. c", "+ + + a", "\t- a\n\t\t- b", "<!-- > --> text", "a--b---c ... \"quotes\" (c) (tm)", "\\", "\\\n", "&", "&;", "&#0;", "&#x202e;",
 }
 
-// readable is what can be read of a page, without its spaces.
+// readable returns the readable text of a page, without its spaces.
 func readable(t *testing.T, page string) string {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))

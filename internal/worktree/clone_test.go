@@ -95,8 +95,8 @@ func TestASessionsWorkInAClone(t *testing.T) {
 	}
 }
 
-// TestBrokenObjectsAreNotTaken: what a session wrote into its .git by hand does not get into the repository,
-// whether it is stored object by object or in a pack.
+// TestBrokenObjectsAreNotTaken: objects that a session wrote into its .git by hand do not get into the repository,
+// neither one by one nor in a pack.
 func TestBrokenObjectsAreNotTaken(t *testing.T) {
 	t.Parallel()
 	const commit = "git add -A; git commit -qm x; "
@@ -136,9 +136,8 @@ func TestBrokenObjectsAreNotTaken(t *testing.T) {
 	}
 }
 
-// TestGitStaysInItsClone, whatever a session made of the clone: ralph runs git outside of the
-// sandbox, so git must start nothing that is configured there, follow no link out of it, and remove
-// or write nothing elsewhere.
+// TestGitStaysInItsClone, whatever a session made of the clone: ralph runs git outside of the sandbox, so git must
+// start no configured program, follow no link out of the clone, and remove or write nothing elsewhere.
 func TestGitStaysInItsClone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, session string }{
@@ -166,7 +165,7 @@ func TestGitStaysInItsClone(t *testing.T) {
 			all := "find . -not -path './.git/*' | sort; cat kept dir/a b; find .git | sort"
 			before := sh(t, out, all)
 			sh(t, c.Top(), "export OUT="+out+"; mkdir -p .git/hooks; "+tt.session)
-			// What cannot be looked at or taken is an error, and nothing else.
+			// Work that cannot be read or taken is an error, and nothing else.
 			if look, err := c.Snapshot(t.Context(), c.Scratch()); err == nil {
 				if made, err := c.Candidate(t.Context(), base, look.Content, "what was made", tree.User(t.Context())); err == nil {
 					_ = tree.Fetch(t.Context(), c, base, made.Head, "refs/ralph/changes/1")
@@ -312,8 +311,7 @@ func TestASubmoduleBesideTheRepository(t *testing.T) {
 	}
 }
 
-// TestSubmodulesComeFromTheUsersCopies: with those that they have themselves, and with nothing of the network.
-// Submodules without a copy are empty.
+// TestSubmodulesComeFromTheUsersCopies, without a network. Submodules without a copy are empty.
 func TestSubmodulesComeFromTheUsersCopies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, script, want string }{

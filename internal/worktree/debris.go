@@ -14,7 +14,7 @@ import (
 // A litter is a kind of file that tools leave behind, and that should not be committed.
 type litter struct {
 	folder  string         // the name of a folder with only such files, or "*" and the end of its name; "" for none
-	beside  []string       // names of files, one of which must be beside or in the folder; empty for no condition
+	beside  []string       // names of files; one must be beside or in the folder; empty for no condition
 	file    *regexp.Regexp // matches the names of such files; nil for none
 	remains bool           // no tool makes it again, so a person's own file is never removed
 }

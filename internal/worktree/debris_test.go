@@ -8,7 +8,7 @@ import (
 	"ralph/internal/worktree"
 )
 
-// TestDebris: what tools leave behind is told from what a project has, by names alone.
+// TestDebris: names alone separate tools' leftovers from a project's files.
 func TestDebris(t *testing.T) {
 	for _, c := range []struct{ name, added, base, roots string }{
 		{

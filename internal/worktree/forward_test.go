@@ -124,8 +124,8 @@ func TestAStaleLockOfOurOwnRefsIsRemoved(t *testing.T) {
 	}
 }
 
-// TestAFastForwardThatWasLeftHalfDoneIsFinished: git had written what it moved the branch for, and could not
-// move it, or was killed. What people have edited since stays, and is named alone.
+// TestAFastForwardThatWasLeftHalfDoneIsFinished: git had written the files, and could not move the branch, or was
+// killed. Files that people have edited since stay, and only they are named.
 func TestAFastForwardThatWasLeftHalfDoneIsFinished(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, killed string

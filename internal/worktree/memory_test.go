@@ -102,7 +102,7 @@ func TestAFilterThatIsConfiguredMeanwhileDoesNotRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := look(t, tree, scratch)
-			// What an inclusion depends on may change without the files.
+			// The condition of an inclusion may change without the files.
 			sh(t, dir, "git symbolic-ref HEAD refs/heads/other")
 			if err := os.WriteFile(filepath.Join(dir, "b"), []byte("z\n"), 0o600); err != nil {
 				t.Fatal(err)

@@ -21,8 +21,8 @@ var hides = map[string]string{
 	"an order":          "printf 'z*\\n' > .git/order; git config diff.orderFile .git/order",
 }
 
-// TestNothingHidesALine: whatever the project, the repository and the person say of a file, all that differs in it is
-// shown, with NUL bytes and beyond any size.
+// TestNothingHidesALine: all differences of a file are shown, with NUL bytes and at any size, whatever the project, the
+// repository and the person configure for it.
 func TestNothingHidesALine(t *testing.T) {
 	t.Parallel()
 	for name, hide := range hides {
@@ -86,7 +86,8 @@ func TestARenamedGuardedFileIsShown(t *testing.T) {
 	}
 }
 
-// TestWhereWorkBegins: what the work has merged of a target is not its own. Work that a target has is shown all the same.
+// TestWhereWorkBegins: work that was merged from a target is not its own. Work that a target contains is shown all the
+// same.
 func TestWhereWorkBegins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"ralph/store"
 )
 
-// TestCommandsOfATask: a task's own commands check it beside the project's and its feature's, and failures of its own
-// are never excused by what failed before, also where the project has the same command.
+// TestCommandsOfATask: a task's own commands check it in addition to the project's and its feature's. Earlier failures
+// never excuse failures of its own commands, even if the project has the same command.
 func TestCommandsOfATask(t *testing.T) {
 	db, err := store.OpenEmpty(t.Context(), nil)
 	if err != nil {

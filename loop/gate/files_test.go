@@ -413,8 +413,8 @@ func TestTargetsOfGuardedLinks(t *testing.T) {
 	}
 }
 
-// TestCodeThatCommandsRun: as on the target it would pass the old tests whatever became of it, so old tests are
-// also run with the candidate's.
+// TestCodeThatCommandsRun: in the target's version it would pass the old tests in any case, so old tests also run with
+// the candidate's version.
 func TestCodeThatCommandsRun(t *testing.T) {
 	rules := gate.Rules{Shared: []string{"sh run_tests.sh", "./tool --self-test"}, Tests: []string{gate.Auto}}
 	for _, c := range []struct{ changed, want string }{

@@ -189,7 +189,7 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestDoubtful: only failures of what passed on the target may be those of flaky tests.
+// TestDoubtful: only failures of tests that passed on the target may be flaky.
 func TestDoubtful(t *testing.T) {
 	run := func(passed bool, tests map[string]testresult.Status) gate.Run {
 		r := gate.Run{Command: "t", Passed: passed}

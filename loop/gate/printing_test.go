@@ -11,8 +11,8 @@ import (
 	"ralph/loop/gate"
 )
 
-// TestPrinting judges what real runners have printed: code and tests that begin to print lose nothing, and a test that
-// is deleted or skipped beside that is lost.
+// TestPrinting judges the output of real runners: code and tests that begin to print lose nothing, and a test that is
+// also deleted or skipped is lost.
 func TestPrinting(t *testing.T) {
 	text, err := os.ReadFile("testdata/printing.txtar")
 	if err != nil {

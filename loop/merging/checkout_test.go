@@ -249,7 +249,7 @@ func TestPeoplesCommits(t *testing.T) {
 	}
 }
 
-// TestOddRepositories get what was merged, and their checkouts follow.
+// TestOddRepositories get the merged work, and their checkouts follow.
 func TestOddRepositories(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -299,8 +299,8 @@ func TestOddRepositories(t *testing.T) {
 	}
 }
 
-// TestARemote: its branch decides what has been merged. After a lost lease the
-// change is built again, and a refusal by the remote pauses the queue.
+// TestARemote: its branch decides about merges. After a lost lease the change is built again, and a refusal by the
+// remote pauses the queue.
 func TestARemote(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T) (y *yard, remote string) {
@@ -458,8 +458,8 @@ func TestReasonsOfABranchBehind(t *testing.T) {
 	says("its end", "", "")
 }
 
-// TestPeoplesConflictIsNobodysElse: what was merged conflicts with what people have committed since. A change of
-// another file is merged all the same, and the command that is printed works.
+// TestPeoplesConflictIsNobodysElse: merged work conflicts with later commits of people. A change of another file is
+// merged all the same, and the printed command works.
 func TestPeoplesConflictIsNobodysElse(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)

@@ -118,7 +118,7 @@ func playGate(t *testing.T, p gatetest.Project) {
 		if len(c.Allows) > 0 && len(g.Allowed) == 0 {
 			t.Errorf("%s %s: what the task allows is not in the receipt", c.ID, c.Name)
 		}
-		// What was found is stored: the second time nothing runs.
+		// The findings are stored: the second time nothing runs.
 		r.ran = 0
 		if again, err := y.Gate(t.Context(), change, tried.Built, tried.Checks, nil); err != nil || len(again.Weakened) != len(g.Weakened) || r.ran > 0 {
 			t.Errorf("%s %s: again: %d commits verified, %v, %+v", c.ID, c.Name, r.ran, err, again)
@@ -140,7 +140,7 @@ func (y *yard) changed(base, head string, allow ...string) ralph.Change {
 	return y.start("", c)
 }
 
-// found names what a gate has found.
+// found names a gate's findings.
 func found(g ralph.Gate) (list []string) {
 	for _, w := range g.Weakened {
 		list = append(list, string(w.Kind)+" "+w.Name())
@@ -242,7 +242,7 @@ func TestTestsOfTheSameFeature(t *testing.T) {
 		}))
 		return c
 	}
-	// unseen is what the gate says of the one test that a change changes.
+	// unseen returns the gate's finding on the only changed test.
 	unseen := func(feature string, files map[string]string) (bool, ralph.Gate) {
 		t.Helper()
 		c := y.start("", made(feature, files))

@@ -85,7 +85,7 @@ func TestChangesBesideOthersAreVerifiedOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		squash bool
-		end    []int // in which order they are decided; those that are decided are merged
+		end    []int // the order of decisions; decided changes are merged
 	}{
 		{"one after the other", false, []int{0, 1, 2}},
 		{"the last one first", false, []int{2, 1, 0}},
@@ -190,7 +190,7 @@ func TestOneAheadComesToNothing(t *testing.T) {
 	}
 }
 
-// TestPeopleCommitMeanwhile: what passed before that is verified with it.
+// TestPeopleCommitMeanwhile: a change that passed before is verified with their commit.
 func TestPeopleCommitMeanwhile(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "! { test -e f1 && test -e theirs; }")
@@ -218,7 +218,7 @@ func TestPeopleCommitMeanwhile(t *testing.T) {
 	}
 }
 
-// TestOneThatIsCheckedForLong holds up what is behind it for a while only, and is then verified with that.
+// TestOneThatIsCheckedForLong holds up changes behind it only for a while, and is then verified with them.
 func TestOneThatIsCheckedForLong(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "test -s a")
@@ -395,7 +395,7 @@ func TestAChangeWaitsForTheVerificationAhead(t *testing.T) {
 	}
 }
 
-// TestBranchesOfTheirOwn are moved by no other change: nobody waits for what is about to be merged.
+// TestBranchesOfTheirOwn are moved by no other change: no change waits for another one.
 func TestBranchesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")
@@ -479,8 +479,8 @@ func TestOneAheadLeavesDuringACheck(t *testing.T) {
 	}
 }
 
-// TestOwnCommandsBehindOthers: that a task's own command failed where its session began proves the change, whatever it
-// is merged onto.
+// TestOwnCommandsBehindOthers: if a task's own command failed where its session began, it proves the change on any
+// target.
 func TestOwnCommandsBehindOthers(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")

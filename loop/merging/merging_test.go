@@ -310,8 +310,8 @@ func TestAChangeIsMerged(t *testing.T) {
 	}
 }
 
-// TestRefsOfChangesAreBounded: the ref of what was merged goes with the merge, what was not merged is kept as long
-// as transcripts are, and what was squashed as well, since no branch has its commits.
+// TestRefsOfChangesAreBounded: the ref of a merged change goes with the merge. Refs of unmerged changes are kept as
+// long as transcripts, and so are those of squashed changes, whose commits no branch has.
 func TestRefsOfChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
@@ -492,7 +492,7 @@ func TestSquash(t *testing.T) {
 	}
 }
 
-// TestKilledWhileMerging: at whatever point the process is killed, each change is merged once.
+// TestKilledWhileMerging: if the process is killed at any point, each change is merged once.
 func TestKilledWhileMerging(t *testing.T) {
 	t.Parallel()
 	for n, point := range []string{"stored", "moved", "completed", "stored", "moved", "completed"} {
@@ -529,7 +529,7 @@ func TestKilledWhileMerging(t *testing.T) {
 	}
 }
 
-// TestARemoteThatRefuses what has passed one upon the other pauses the queue; nothing of it is merged, or lost.
+// TestARemoteThatRefuses several changes together pauses the queue; none of them is merged or lost.
 func TestARemoteThatRefuses(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")

@@ -21,7 +21,7 @@ type language struct {
 	lost       string // the name of the first test
 }
 
-// A source is what stands in a project.
+// A source has the files of a project.
 type source struct {
 	code, test string // statements in the first function and in the first test
 	result     string // what the first function returns; "" is 1
@@ -154,7 +154,7 @@ var languages = []language{
 }
 
 // TestGateBesidePrints: code and tests that begin to print are an honest change, whatever they print and where. A test
-// that is deleted, skipped or emptied beside that is found.
+// that is also deleted, skipped or emptied is found.
 func TestGateBesidePrints(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: make check has it")

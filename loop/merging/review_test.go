@@ -46,7 +46,7 @@ func (y *forgeYard) put(dir string, files map[string]string) {
 	y.in(dir, "add", "-A")
 }
 
-// TestPullRequestBranches: what is pushed, and what people push meanwhile.
+// TestPullRequestBranches: ralph's pushes, and people's pushes meanwhile.
 func TestPullRequestBranches(t *testing.T) {
 	for name, tt := range map[string]struct {
 		people map[string]string // files that a person has pushed to the branch meanwhile
@@ -151,7 +151,8 @@ func (y *forgeYard) onto(base, subject string, files map[string]string) string {
 	return y.in(dir, "rev-parse", "HEAD")
 }
 
-// TestLandedPullRequests: whatever way a forge merges, all of the change is known, undone and shown, and its branch goes.
+// TestLandedPullRequests: after each way of merging at the forge, all of the change is known, undone and shown, and its
+// branch is deleted.
 func TestLandedPullRequests(t *testing.T) {
 	two := map[string]string{"a": "1\n", "b": "2\n"}
 	for name, tt := range map[string]struct {

@@ -329,10 +329,10 @@ type actor struct {
 	random *rand.Rand
 }
 
-// fail ends it all, from whatever goroutine.
+// fail ends the simulation, from any goroutine.
 func (f *fleet) fail(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// know reads or notes what has happened.
+// know reads or records events.
 func (f *fleet) know(do func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -360,7 +360,7 @@ func (f *actor) wait(d time.Duration) {
 // errKilled is thrown where a process is killed.
 var errKilled = errors.New("killed")
 
-// mishap is what may come between any two things that a process does.
+// mishap may come between any two steps of a process.
 func (f *actor) mishap(what string) {
 	f.look()
 	switch {
@@ -428,7 +428,7 @@ func (f *fleet) become(task int64, now ralph.Status) {
 	f.status[task] = now
 }
 
-// look compares what has happened with what may happen.
+// look compares the events with the possible ones.
 func (f *fleet) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -489,8 +489,8 @@ func (f *fleet) look() {
 	}
 }
 
-// moves looks at each move of a ref before it happens: what the target becomes stands upon what
-// it was, and was verified.
+// moves looks at each move of a ref before it happens: the target's new commit descends from the old one, and was
+// verified.
 func (f *actor) moves(ref, from, to string) bool {
 	if ref != PointRef("main") {
 		return true
@@ -536,7 +536,7 @@ func (f *actor) work(n int) {
 		if claimed && (s.ID == "" || f.alive(func() { f.session(s, base) })) {
 			continue
 		}
-		// What was killed in the middle is decided when somebody looks.
+		// The next look decides about an interrupted step.
 		f.wait(5 * time.Minute)
 		f.lost(id)
 	}
@@ -643,7 +643,7 @@ func (f *actor) session(s ralph.Session, base string) {
 	f.tx(func(tx *store.Tx) error { return tx.Apply(s, signals.Facts{}, decided) })
 }
 
-// merges is the process that merges finished work, and begins anew after a kill. It seldom looks if nothing has
+// merges plays the process that merges finished work, and restarts after a kill. It seldom looks if nothing has
 // happened since the queue came to rest.
 func (f *actor) merges() {
 	rested, rests, since := int64(-1), "", time.Now()
@@ -667,7 +667,7 @@ func (f *actor) merges() {
 	}
 }
 
-// people commit, take back what they had, withdraw changes, and answer what waits for them.
+// people commit, revert their commits, withdraw changes, and answer items.
 func (f *actor) people() {
 	ctx, main := f.t.Context(), branchRef("main")
 	for !f.over() {
@@ -764,7 +764,7 @@ func TestASimulatedFleetRepeats(t *testing.T) {
 	}
 }
 
-// simulate runs a fleet to its end and tells what has happened.
+// simulate runs a fleet to its end and returns the events.
 func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	t.Helper()
 	state := t.TempDir()

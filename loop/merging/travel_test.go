@@ -76,7 +76,8 @@ func TestTwoMachinesShareTheLine(t *testing.T) {
 	}
 }
 
-// TestAChangeMadeAnew on one machine replaces what another machine has fetched of it before, also when it is merged there.
+// TestAChangeMadeAnew on one machine replaces the version that another machine has fetched before, also when it is
+// merged there.
 func TestAChangeMadeAnew(t *testing.T) {
 	t.Parallel()
 	here, there, remote := machines(t)

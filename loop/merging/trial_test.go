@@ -34,8 +34,8 @@ func TestTrialOfRealProjects(t *testing.T) {
 	}
 }
 
-// TestTrialOfSeveralCommands: a command may need what the one before it has built, and the run of a candidate that was
-// merged is the one of the new target.
+// TestTrialOfSeveralCommands: a command may need the output of the one before, and the run of a merged candidate also
+// serves for the new target.
 func TestTrialOfSeveralCommands(t *testing.T) {
 	t.Parallel()
 	commands := []string{"mkdir -p built && cp sum.sh built/", "sh -e tests/sum.sh"}
@@ -80,7 +80,7 @@ func TestTrialOfSeveralCommands(t *testing.T) {
 	}
 }
 
-// TestWhenThereIsATrial: of each change where that is quick, else where it touches what decides.
+// TestWhenThereIsATrial: of each change if that is quick, otherwise if it touches gate files.
 func TestWhenThereIsATrial(t *testing.T) {
 	test := gate.Changed{File: gate.File{Path: "a_test.go", Was: []byte("1"), Is: []byte("2")}, Kind: gate.Test}
 	added := gate.Changed{File: gate.File{Path: "b_test.go", Is: []byte("2")}, Kind: gate.Test}

@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// TestTheAllowanceOfASession: a session alone may spend whatever is left. Beside others
-// it gets its share, at least the minimum, and nothing that the others may still spend.
+// TestTheAllowanceOfASession: a session alone may spend everything that is left. Beside others it gets its share, at
+// least the minimum, and nothing that the others may still spend.
 func TestTheAllowanceOfASession(t *testing.T) {
 	t.Parallel()
 	limits := ralph.Limits{MaxCostUSD: 10, MaxDayCostUSD: 20, MaxMonthCostUSD: 20, SessionCostUSD: 4, SessionMinUSD: 0.5}

@@ -32,7 +32,7 @@ const (
 var causes = map[Cause]struct {
 	ending ralph.Ending
 	words  string
-	people bool // a person asked for it, who should not wait for a check
+	people bool // a person asked for it, and should not wait for a check
 	limit  func(order.Limits) time.Duration
 }{
 	timeUp: {ralph.TimedOut, "timed out after %s", false, func(l order.Limits) time.Duration { return l.Time }},

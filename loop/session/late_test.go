@@ -6,7 +6,7 @@ import (
 	"ralph"
 )
 
-// TestLateBill: what was spent is booked once its machine tells it.
+// TestLateBill: late costs are booked once their machine reports them.
 func TestLateBill(t *testing.T) {
 	cost := func(usd float64, known bool) ralph.Session { return ralph.Session{CostUSD: usd, CostKnown: known} }
 	tests := []struct {

@@ -12,7 +12,7 @@ import (
 
 // A Completion is a person's or chat's statement that a claimed task is done.
 type Completion struct {
-	Author    string // the person who states it
+	Author    string // the name of the person
 	Summary   string
 	Learnings []string
 	// Confirm asks the person once the checks have passed; nil if the person

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestExpectations: of each language, what its tests expect, and in which order that is changed.
+// TestExpectations: the expectations of tests in each language, and the order in which they change.
 func TestExpectations(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/tests.txtar")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"ralph/loop/gate"
 )
 
-// toolchains run a test file in a folder. In its begin f() and n() are what the code returns: a text and a number.
+// toolchains run a test file in a folder. At its beginning f() and n() return the code's results: a text and a number.
 var toolchains = map[string]struct {
 	file, begin string
 	command     []string
@@ -56,8 +56,8 @@ fn main() { let _ = (f(), n as fn() -> i32);
 `, []string{"php", "-d", "zend.assertions=1", "-d", "assert.exception=1"}},
 }
 
-// TestHonestAlternatives: a change of what the code returns that its test accepts as it is, is never taken for one that
-// the test does not notice, whichever literals the seed chooses.
+// TestHonestAlternatives: if a test accepts a changed result of the code, the change never counts as unnoticed,
+// whichever literals the seed chooses.
 func TestHonestAlternatives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs other programs")

@@ -56,7 +56,7 @@ func TestMutantsRepeat(t *testing.T) {
 	}
 }
 
-// TestReadNeverPanics: whatever a file has in it, it is read or not.
+// TestReadNeverPanics on any file.
 func TestReadNeverPanics(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/tests.txtar")
 	if err != nil {

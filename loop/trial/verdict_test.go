@@ -8,8 +8,8 @@ import (
 	"ralph/loop/gate"
 )
 
-// run is the result of the command "t": a letter for each of the tests a, b and so on: p passed, f failed, u unknown, - is
-// not named. After a colon stands what the command says: p or f.
+// run is the result of the command "t": a letter for each of the tests a, b and so on: p passed, f failed, u unknown, -
+// is not named. After a colon comes the command's own result: p or f.
 func run(says string) []gate.Run {
 	names, passed, _ := strings.Cut(says, ":")
 	r := gate.Run{Command: "t", Passed: passed == "p"}
@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestIdle: a test that passes though what it expects was changed proves nothing; one that states nothing has no mutant.
+// TestIdle: a test that passes with a changed expectation proves nothing; a test without an expectation has no mutant.
 func TestIdle(t *testing.T) {
 	files := []Expectations{Read("test_a.py", []byte(
 		"def test_one():\n    assert f(1) == 2\n\n\ndef test_two():\n    f(2)\n\n\ndef test_three():\n    assert f(3) == 4\n"))}

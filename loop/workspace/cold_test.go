@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWithoutLayersACheckStartsCold: whatever an earlier check left, the next one finds only the commit, the set-up of
-// the merged commit and the person's files.
+// TestWithoutLayersACheckStartsCold: after any earlier check, the next one finds only the commit, the set-up of the
+// merged commit and the person's files.
 func TestWithoutLayersACheckStartsCold(t *testing.T) {
 	p := withWorkspaces(t, "echo deps >> .gitignore; echo mine >> .gitignore; echo mine > .worktreeinclude; "+
 		"mkdir -p mine/deep; echo given > mine/deep/file; git init -q mine/repo; echo in > mine/repo/file; git -C mine/repo add -A; git -C mine/repo -c user.name=a -c user.email=a@b commit -qm in; echo one > setup; git add -A; git commit -qm setup")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestLostSince: what says when it was found is bounded, all else stays.
+// TestLostSince: dates in names of refs are bounded, other names stay.
 func TestLostSince(t *testing.T) {
 	end := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	tests := []struct {

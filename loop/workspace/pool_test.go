@@ -145,7 +145,7 @@ func TestAWorkspaceThatIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestWorkThatWasSavedIsNotFoundAgain when ralph was killed before it noted so; what was made since is.
+// TestWorkThatWasSavedIsNotFoundAgain if ralph was killed before it recorded that; newer work is found.
 func TestWorkThatWasSavedIsNotFoundAgain(t *testing.T) {
 	t.Parallel()
 	for since, want := range map[string]string{"true": "", "echo y > since": ".gitignore\nmade\nsince\nsub/b\n"} {
@@ -368,8 +368,8 @@ func TestAWorkspaceOfASessionWithoutAVerdict(t *testing.T) {
 	}
 }
 
-// TestAMergeIntoAWorkspace writes both versions of what conflicts, follows no link that a session has made, and makes the next
-// candidate a merge.
+// TestAMergeIntoAWorkspace writes both versions of conflicting lines, follows no link that a session has made, and
+// makes the next candidate a merge.
 func TestAMergeIntoAWorkspace(t *testing.T) {
 	t.Parallel()
 	s := withWorkspaces(t, "printf '\\0one' > bin; echo one > text; echo one > x.sh; chmod +x x.sh; git add -A; git commit -qm more")
@@ -415,7 +415,8 @@ func TestAMergeIntoAWorkspace(t *testing.T) {
 	}
 }
 
-// TestWorkspacesOfOddRepositories contain what the person's own work tree would: their work is a commit there like any other.
+// TestWorkspacesOfOddRepositories contain the files of the person's own work tree: work there becomes a commit like any
+// other.
 func TestWorkspacesOfOddRepositories(t *testing.T) {
 	t.Parallel()
 	const ann = "git config user.name Ann; git config user.email ann@example.com; "

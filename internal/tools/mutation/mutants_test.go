@@ -20,7 +20,7 @@ func (k *kind) full(n int, on bool) bool {
 	if n < limit && on {
 		n++
 		n = 2 * n
-		n = k.rest() // what is left
+		n = k.rest() // the rest
 	}
 	for range n {
 		if !on {

@@ -33,7 +33,7 @@ func profileOf(t *testing.T, name string) *Profile {
 	return nil
 }
 
-// seenOf are a recording's questions, as rules know them, what people see of it, and its end.
+// seenOf returns a recording's questions, as rules see them, its entries for people, and its end.
 func seenOf(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -79,8 +79,8 @@ func seenOf(t *testing.T, path string) string {
 	return b.String()
 }
 
-// TestRecordings replays conversations with the real agents: what they ask, what people see of
-// them, what they used, and how they ended.
+// TestRecordings replays conversations with the real agents: their questions, their entries for people, their use, and
+// their endings.
 func TestRecordings(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
 	if err != nil || len(paths) == 0 {

@@ -136,7 +136,7 @@ func TestTheCostOfACut(t *testing.T) {
 	}
 }
 
-// TestOpencodeAsks whatever a person's configuration says, which stays besides.
+// TestOpencodeAsks whatever a person's configuration says. The rest of the configuration stays.
 func TestOpencodeAsks(t *testing.T) {
 	env := profileOf(t, "opencode").Environment(map[string]string{
 		"A": "b", "OPENCODE_CONFIG_CONTENT": `{"model":"m","permission":{"bash":"allow"}}`,

@@ -8,7 +8,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// What an agent without a reported cost is charged depends on whether it may have called its model.
+// The charge for an agent without a reported cost depends on whether it may have called its model.
 func TestAgentsThatBegan(t *testing.T) {
 	noServer := `{"type":"system","subtype":"init","tools":[],"mcp_servers":[]}` + "\n"
 	for _, tt := range []struct {

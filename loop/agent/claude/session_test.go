@@ -57,7 +57,7 @@ func run(t *testing.T, a agent.Agent, task agent.Assignment) agent.Report {
 	return r
 }
 
-// texts collects what the agent says.
+// texts collects the agent's words.
 func texts(into *[]string) func(agent.Event) {
 	return func(e agent.Event) {
 		if e.Kind == agent.Said {
@@ -265,8 +265,8 @@ func TestASessionWithoutItsToolsIsStopped(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsKilledAtItsEnd had ended its turn before: its signals and cost stay the same, and what it had left
-// running is named.
+// TestAnAgentThatIsKilledAtItsEnd had ended its turn before: its signals and cost stay the same, and its leftover
+// processes are named.
 func TestAnAgentThatIsKilledAtItsEnd(t *testing.T) {
 	task := assignment(t)
 	turns := 0

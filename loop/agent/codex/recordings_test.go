@@ -196,8 +196,8 @@ func TestHowASessionEnded(t *testing.T) {
 	}
 }
 
-// TestAnAgentOfItsOwn: what one that codex has set to work uses counts, by its own model, and its
-// turns are none of the session's.
+// TestAnAgentOfItsOwn: the use of an agent that codex starts counts, by its own model, and its turns are not the
+// session's.
 func TestAnAgentOfItsOwn(t *testing.T) {
 	var h history
 	h.add(note(t, "thread/started", `{"thread":{"id":"a","model":"dear"}}`), true)
@@ -233,7 +233,7 @@ func TestAnAgentOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestUses: what the hook asks about, as rules know it; the inputs are codex's own.
+// TestUses: the hook's questions, as rules see them; the inputs are codex's own.
 func TestUses(t *testing.T) {
 	patch := `*** Begin Patch\n*** Add File: made.txt\n+hello\n*** Update File: a/b\n*** Move to: /etc/c\n*** Delete File: d\n*** End Patch`
 	for _, tt := range []struct{ tool, input, want string }{

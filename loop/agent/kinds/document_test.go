@@ -159,7 +159,7 @@ func codes(list []string) []string {
 	return shown
 }
 
-// badDays is the section on what ends are taken for.
+// badDays is the section on endings.
 func badDays(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "troubles", "verdicts.txt"))
@@ -228,7 +228,7 @@ finished work, ` + "`hangs`" + ` is silence for ` + "`limits.idle_timeout`" + `:
 
 `
 
-// follows says what happens after an ending where nobody stands in.
+// follows has the consequence of an ending without a stand-in.
 var follows = []struct {
 	ending ralph.Ending
 	then   string

@@ -48,7 +48,7 @@ func (e end) death() agent.Death {
 	return d
 }
 
-// judged is what a recording comes to.
+// A judged has the result of a recording.
 func judged(t *testing.T, name, trouble string, e end) agent.Report {
 	t.Helper()
 	all, err := kinds.Configured(config.Config{Agents: config.Agents{name: {}}, Agent: config.Agent{Use: name}},
@@ -71,8 +71,7 @@ func judged(t *testing.T, name, trouble string, e end) agent.Report {
 	return r
 }
 
-// TestTroubles replays what real agents did on bad days. Whatever it was, it is no attempt at the task, and costs
-// what was seen.
+// TestTroubles replays real agents on bad days. None is an attempt at the task, and each costs the seen tokens.
 func TestTroubles(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "troubles", "ends.json"))
 	ends := map[string]end{}

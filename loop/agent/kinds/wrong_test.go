@@ -317,7 +317,7 @@ func (f *fake) ends2() {
 	}
 }
 
-// maxGrowth is how much memory a session may take, whatever its agent prints.
+// maxGrowth is how much memory a session may take for any output of its agent.
 const maxGrowth = 96 * mib
 
 // TestAgentsThatSpeakWrongly: nothing that an agent says, or does not say, makes ralph hang, fail,
@@ -398,7 +398,7 @@ func TestAgentsThatSpeakWrongly(t *testing.T) {
 	}
 }
 
-// memory is what was ever taken from the system for the heap, in bytes.
+// memory returns the memory taken from the system for the heap so far, in bytes.
 func memory() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -11,8 +11,7 @@ import (
 	"ralph/loop/agent/process"
 )
 
-// TestAccounts: an account is another one where a key, an address, or whom the agent is logged in
-// as is; new tokens of the same person are not.
+// TestAccounts: another key, address or person is another account; new tokens of the same person are not.
 func TestAccounts(t *testing.T) {
 	p := &agent.Profile{
 		Variables: environment.Own{Account: []string{"MINE_*"}}, AccountID: "~/.mine/auth.json tokens.account",
