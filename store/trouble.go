@@ -12,7 +12,7 @@ type Trouble struct {
 // The kinds of troubles. There is one of each at most.
 const (
 	TroubleRun    = "run"           // the last run ended early, or could not begin
-	TroubleNotify = "notifications" // the last notification was not delivered; "notifications-2" is that of the second receiver
+	TroubleNotify = "notifications" // the last notification was not delivered; "notifications-2" is the second receiver
 	TroubleAfter  = "merge.after"   // the last command after a merge failed
 	// TroubleRestack: branches are not rebuilt on a target that has their dependency (merge.mode: branch).
 	TroubleRestack = "merge.restack"
