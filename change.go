@@ -88,8 +88,7 @@ func (c Change) Before() string {
 	return c.Commit + "^1"
 }
 
-// Trailers are the lines at the end of ralph's commit messages that name a task and its session
-// for programs.
+// Trailers returns the lines at the end of ralph's commit messages that name a task and its session for programs.
 func Trailers(task int64, session string) string {
 	return fmt.Sprintf("Task: TASK-%d\nSession: %s\n", task, session)
 }

@@ -27,7 +27,7 @@ type Address struct {
 	Owner, Name string // on GitLab the owner may be a path of groups
 }
 
-// String is the address for people, without a scheme.
+// String returns the address for people, without a scheme.
 func (a Address) String() string {
 	_, host, _ := strings.Cut(a.URL, "://")
 	return host + "/" + a.Owner + "/" + a.Name
@@ -129,7 +129,7 @@ func cutLast(path string) (before, last string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// redacted is an address without its password.
+// redacted returns an address without its password.
 func redacted(s string) string {
 	if u, err := url.Parse(s); err == nil {
 		return u.Redacted()

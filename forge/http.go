@@ -165,7 +165,7 @@ func until(h http.Header, now time.Time) time.Time {
 	return at
 }
 
-// said is the message of a response, in one line.
+// said returns the message of a response, in one line.
 func said(status int, body string) string {
 	var m struct{ Message, Error any }
 	words := http.StatusText(status)

@@ -305,7 +305,7 @@ func (h *hub) on(route string, does func(n int64, r *http.Request, in m) (any, e
 	})
 }
 
-// str is a field of a request.
+// str returns a field of a request.
 func str(in m, name string) string { s, _ := in[name].(string); return s }
 
 // sorted lists the issues or the pull requests that changed since a moment, by the time of their change.
@@ -324,15 +324,15 @@ func sorted[T any](all map[int64]T, at func(T) time.Time, since string) (list []
 	return list
 }
 
-// account is an account in an answer.
+// account returns an account in an answer.
 func account(login string) m { return m{"login": login, "username": login, "id": 1} }
 
-// idOf is a comment's id in an answer.
+// idOf returns a comment's id in an answer.
 func idOf(id string) int64 { n, _ := strconv.ParseInt(id, 10, 64); return n }
 
 func stateOf(closed bool) string { return map[bool]string{true: "closed", false: "open"}[closed] }
 
-// hubIssue is an issue in an answer of GitHub.
+// hubIssue returns an issue in an answer of GitHub.
 func (h *hub) hubIssue(i *fakeIssue) m {
 	labels := []any{}
 	for _, l := range i.Labels {
@@ -344,7 +344,7 @@ func (h *hub) hubIssue(i *fakeIssue) m {
 	}
 }
 
-// hubPull is a pull request in an answer of GitHub.
+// hubPull returns a pull request in an answer of GitHub.
 func (h *hub) hubPull(p *fakePull) m {
 	return m{
 		"number": p.Number, "state": stateOf(p.Closed), "title": p.Title, "body": p.Proposal.Body, "updated_at": p.Updated,
@@ -586,7 +586,7 @@ func (h *hub) accepts(p *fakePull, head string) error {
 	return nil
 }
 
-// labMerge is a merge request in an answer of GitLab.
+// labMerge returns a merge request in an answer of GitLab.
 func (h *hub) labMerge(p *fakePull) m {
 	is := m{
 		"iid": p.Number, "state": "opened", "title": p.Title, "description": p.Proposal.Body, "updated_at": p.Updated,
@@ -608,7 +608,7 @@ func (h *hub) labMerge(p *fakePull) m {
 	return is
 }
 
-// labNote is a comment in an answer of GitLab.
+// labNote returns a comment in an answer of GitLab.
 func labNote(id int64, as, body string, at time.Time) m {
 	return m{"id": id, "author": account(as), "body": body, "updated_at": at, "created_at": at}
 }
@@ -621,7 +621,7 @@ func labNotes(list []Comment) []any {
 	return all
 }
 
-// discussions are those of a merge request: a thread for each remark, and the other comments.
+// discussions returns the discussions of a merge request: a thread for each remark, and the other comments.
 func discussions(p *fakePull) []any {
 	all := []any{}
 	for _, r := range p.Remarks {

@@ -315,7 +315,7 @@ func (s *Syncer) status(ctx context.Context, i store.ForgeIssue, body, label str
 	return id, s.Forge.SetLabel(ctx, i.Number, label, without)
 }
 
-// statusOf is the text of a status comment, and the label.
+// statusOf returns the text of a status comment, and the label.
 func statusOf(tx *store.Tx, task int64) (body, label string, err error) {
 	t, err := tx.Task(task)
 	if err != nil {
@@ -401,7 +401,7 @@ func postsFor(tx *store.Tx, e ralph.Event) (list []post, err error) {
 	return list, nil
 }
 
-// question is the comment for a question. It names the question, so that a reply that quotes it answers it.
+// question returns the comment for a question. It names the question, so that a reply that quotes it answers it.
 func question(id int64, ask signals.Ask) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**Question Q%d:** %s\n", id, Plain(ask.Question))

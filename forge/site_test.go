@@ -38,7 +38,7 @@ func (g *giteaSite) setLabel(as string, issue int64) {
 	g.call(as, "POST", path("issues", issue)+"/labels", g.label)
 }
 
-// path is that of an issue or a pull request.
+// path returns the path of an issue or a pull request.
 func path(kind string, n int64) string { return fmt.Sprintf("/repos/boss/app/%s/%d", kind, n) }
 
 func (g *giteaSite) shut(as string, issue int64) {

@@ -162,7 +162,7 @@ func (w *world) left() string {
 // pullNumber matches the number of a pull request, which depends on what came before it.
 var pullNumber = regexp.MustCompile(`(pull request \[?#\x{200b}?|[,(] ?u)\d+`)
 
-// kindOfMark is a mark without its numbers.
+// kindOfMark returns a mark without its numbers.
 func kindOfMark(of string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -172,7 +172,7 @@ func kindOfMark(of string) string {
 	}, " "+of)
 }
 
-// calm is the state after an undisturbed night.
+// calm returns the state after an undisturbed night.
 func calm(t *testing.T) string {
 	w := newWorld(t)
 	for _, does := range night {

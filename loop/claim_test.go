@@ -157,7 +157,7 @@ func (b *workshop) claim(l *loop.Loop, id int64, worker string) *loop.Claim {
 	return c
 }
 
-// workspaceOf is the folder that a claim's worker works in.
+// workspaceOf returns the folder that a claim's worker works in.
 func workspaceOf(c *loop.Claim) string {
 	dir, _ := c.Workspace()
 	return dir
@@ -297,8 +297,8 @@ func TestAClaimThatItsWorkerEndedIsNotJudgedAgain(t *testing.T) {
 	}
 }
 
-// blocker is a command that fails before anybody has made the file "made". With it the command reports that it runs,
-// and ends on request. A second one at the same time fails at once.
+// blocker returns a command that fails before anybody has made the file "made". With it the command reports that it
+// runs, and ends on request. A second one at the same time fails at once.
 func blocker(dir string) (command string, running, proceed string) {
 	running, proceed = filepath.Join(dir, "running"), filepath.Join(dir, "proceed")
 	return "[ -e made ] && [ ! -e " + running + " ] || exit 1; echo > " + running + "; while [ ! -e " + proceed + " ]; do sleep 0.01; done", running, proceed

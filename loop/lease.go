@@ -14,7 +14,7 @@ import (
 var ErrTakenForLost = errors.New(
 	"this run was taken for lost: it could not tell the database for minutes that it works")
 
-// giveUp is how long a run works without renewing its lease: a bit less than the lease lasts.
+// giveUp returns how long a run works without renewing its lease: a bit less than the lease lasts.
 func giveUp() time.Duration { return store.LeaseTime / 5 * 4 }
 
 // refuseOthers refuses to run beside a run on another machine if their changes cannot travel

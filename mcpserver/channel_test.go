@@ -110,7 +110,7 @@ func speaker(t *testing.T, c *mcpserver.Channel) net.Conn {
 	return conn
 }
 
-// present is the line that presents a ticket.
+// present returns the line that presents a ticket.
 func present(ticket string) string {
 	return `{"jsonrpc":"2.0","method":"ralph/speak","params":{"ticket":"` + ticket + `"}}` + "\n"
 }

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the prompts in testdata")
 // day returns a moment on the nth of March 2026.
 func day(n int) ralph.Time { return ralph.At(time.Date(2026, 3, n, 9, 30, 0, 0, time.UTC)) }
 
-// fresh is a task on its first attempt, in a project with some data.
+// fresh returns a task on its first attempt, in a project with some data.
 func fresh() prompt.Data {
 	return prompt.Data{
 		StateTool: "mcp__ralph__update_session_state", CommentTool: "mcp__ralph__comment_on_task", AmendTool: "mcp__ralph__propose_task_amendment", ToolPrefix: "mcp__ralph__ralph_signal_",
@@ -116,7 +116,7 @@ func everything() prompt.Data {
 	return d
 }
 
-// cutOff is the checkpoint of a session that timed out.
+// cutOff returns the checkpoint of a session that timed out.
 func cutOff() *prompt.Checkpoint {
 	return &prompt.Checkpoint{
 		Attempt: 2, Author: "backend", Ending: ralph.TimedOut, Tests: "12 passed, 1 failed",
@@ -133,7 +133,7 @@ func flagged(id int64, severity, category, what string) ralph.Comment {
 	return ralph.Comment{ID: id, TaskID: 12, Author: "backend", AuthorKind: ralph.ByAgent, Verb: ralph.VerbFlag, Payload: payload, Created: day(3)}
 }
 
-// talk is a thread in which a late reply follows a younger comment.
+// talk returns a thread in which a late reply follows a younger comment.
 func talk() []ralph.Comment {
 	parent := int64(21)
 	return []ralph.Comment{

@@ -52,7 +52,7 @@ func TestErrorsOfMissingRows(t *testing.T) {
 	}
 }
 
-// absent is a value that names nothing in an empty database.
+// absent returns a value that names nothing in an empty database.
 func absent(of reflect.Type) reflect.Value {
 	v := reflect.New(of).Elem()
 	switch of.Kind() {

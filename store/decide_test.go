@@ -47,7 +47,7 @@ func says(t *testing.T, db *store.DB, s ralph.Session, list ...signals.Payload) 
 	return ids
 }
 
-// facts are those of a session.
+// facts returns the facts of a session.
 func facts(t *testing.T, db *store.DB, s ralph.Session) (f signals.Facts) {
 	t.Helper()
 	write(t, db, func(tx *store.Tx) (err error) { f, err = tx.Facts(s.ID); return err })

@@ -61,7 +61,7 @@ func (tx *Tx) RefusedDones(s ralph.Session) ([]ralph.Event, error) {
 // eventPage is how many events are read at a time, to bound memory.
 const eventPage = 500
 
-// EventsAfter are the events after an id, oldest first, until there are no more.
+// EventsAfter returns the events after an id, oldest first, until there are no more.
 func (db *DB) EventsAfter(ctx context.Context, id int64) iter.Seq2[ralph.Event, error] {
 	return func(yield func(ralph.Event, error) bool) {
 		for {

@@ -130,7 +130,7 @@ func (tx *Tx) ProposePlan(s ralph.Session, feature string, p ralph.Plan, known s
 	return nil
 }
 
-// revision is the patch by which a planned task changes the existing one.
+// revision returns the patch by which a planned task changes the existing one.
 func revision(t ralph.PlannedTask) (p ralph.Patch) {
 	n := t.Task("")
 	if t.Title != "" {

@@ -361,7 +361,7 @@ func (tx *Tx) enlist(name string) error {
 // one machine a lease also ends with its process. Only tests change LeaseTime, before anything else happens.
 var LeaseTime = 5 * time.Minute
 
-// LeaseRenewal is how often a lease is renewed.
+// LeaseRenewal returns how often a lease is renewed.
 func LeaseRenewal() time.Duration { return LeaseTime / 10 }
 
 // alive reports whether a lease holds.

@@ -199,7 +199,7 @@ func (p *tab) reads(selector, text string) {
 	p.sees(fmt.Sprintf("%s reads %q", selector, text), fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.textContent.includes(%q))`, selector, text))
 }
 
-// eval is the value of an expression in the page.
+// eval returns the value of an expression in the page.
 func eval[T any](p *tab, expression string) T {
 	p.t.Helper()
 	ctx, end := context.WithTimeout(p.ctx, stepTime)
@@ -324,7 +324,7 @@ func (d *served) stop(t *testing.T, status int) {
 	}
 }
 
-// addr is the address that it listens on.
+// addr returns the address that it listens on.
 func (d *served) addr(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(d.url)
@@ -352,8 +352,7 @@ func (p *tab) signIn(s *scriptedProject, d *served) {
 // axeVersion is the version of the checker of accessibility.
 const axeVersion = "4.14.1"
 
-// axeSource is its program, installed once with npm. Without npm it is "", unless a
-// browser is required.
+// axeSource returns axe-core's program, installed once with npm. Without npm it is "", unless a browser is required.
 func axeSource(t *testing.T) string {
 	t.Helper()
 	source, err := installPackage(t.Context(), "axe-core", axeVersion, "axe.min.js")

@@ -400,7 +400,7 @@ func (s *scriptedProject) configure(text string) {
 	}
 }
 
-// state is where ralph keeps the project's state.
+// state returns where ralph keeps the project's state.
 func (s *scriptedProject) state() string {
 	s.t.Helper()
 	return stateOf(s.t, s.dir, s.env)

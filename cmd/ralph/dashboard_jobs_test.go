@@ -63,7 +63,7 @@ func TestTheJobsOfAMorning(t *testing.T) {
 	}
 }
 
-// inSight is an expression for whether an element is on the screen as it is scrolled.
+// inSight returns an expression for whether an element is on the screen as it is scrolled.
 func inSight(selector string) string {
 	return fmt.Sprintf(`(() => {
 		const at = document.querySelector(%q)?.getBoundingClientRect();

@@ -122,7 +122,7 @@ func (s *nightSite) tx(f func(tx *store.Tx) error) {
 	}
 }
 
-// pages are all that a person looks at in the morning.
+// pages returns all that a person looks at in the morning.
 func (s *nightSite) pages() map[string]string {
 	return map[string]string{
 		"now": "/", "inbox": "/inbox", "inbox-item": "/inbox?item=w-failed-3-0", "tasks": "/tasks", "board": "/board", "features": "/features", "plan": "/inbox?item=w-plan-0-3", "feature-plan": "/feature?name=invoices",
@@ -366,14 +366,14 @@ func TestNothingIsLostWhileEverythingChanges(t *testing.T) {
 	}
 }
 
-// task is a task as it is now.
+// task returns a task as it is now.
 func (s *nightSite) task(id int64) (t ralph.Task) {
 	s.t.Helper()
 	s.tx(func(tx *store.Tx) (err error) { t, err = tx.Task(id); return err })
 	return t
 }
 
-// question is the question of a task's session.
+// question returns the question of a task's session.
 func (s *nightSite) question(task int64) (c ralph.Comment) {
 	s.t.Helper()
 	s.tx(func(tx *store.Tx) error {
@@ -386,5 +386,5 @@ func (s *nightSite) question(task int64) (c ralph.Comment) {
 	return c
 }
 
-// pace is how fast others write: as people and agents would at most.
+// pace returns how fast others write: as people and agents would at most.
 func (s *nightSite) pace() <-chan time.Time { return time.After(100 * time.Millisecond) }

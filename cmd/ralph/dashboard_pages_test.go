@@ -178,7 +178,7 @@ func (s *showcase) transcribe(t *testing.T, session string, said []string, comma
 	}
 }
 
-// pages are all that there are.
+// pages returns all that there are.
 func (s *showcase) pages() map[string]string {
 	return map[string]string{
 		"overview": "/", "board": "/board", "tasks": "/tasks?status=queued", "task": "/tasks/1", "task-blocked": "/tasks/2", "task-proposed": "/tasks/3", "inbox": "/inbox",

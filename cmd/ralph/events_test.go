@@ -39,7 +39,7 @@ func (s *scriptedProject) follow(since int64) *follower {
 	return f
 }
 
-// next is the next event, which has to have the next id.
+// next returns the next event, which has to have the next id.
 func (f *follower) next() (e ralph.Event) {
 	f.t.Helper()
 	if !f.lines.Scan() {
@@ -176,7 +176,7 @@ func TestAFollowersMemoryStaysConstant(t *testing.T) {
 	f.interrupt()
 }
 
-// peakMemory is the most memory that a process has had so far, in kB.
+// peakMemory returns the most memory that a process has had so far, in kB.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

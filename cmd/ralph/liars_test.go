@@ -63,7 +63,7 @@ func hooks(event, command string) string {
 	return string(text)
 }
 
-// skill is a text that is both a skill of the agent's and an agent that it may start.
+// skill returns a text that is both a skill of the agent's and an agent that it may start.
 func skill(name string) string {
 	return "---\nname: " + name + "\ndescription: all about " + name + "\n---\nDo it.\n"
 }

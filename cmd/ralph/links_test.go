@@ -21,7 +21,7 @@ import (
 	"ralph/internal/state"
 )
 
-// documents are all pages that people read, by their paths from here.
+// documents returns all pages that people read, by their paths from here.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
@@ -101,7 +101,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// anchors are the names by which the headings of a page can be linked to.
+// anchors returns the names by which the headings of a page can be linked to.
 func anchors(text string) []string {
 	var list []string
 	for _, m := range heading.FindAllStringSubmatch(fencedBlock.ReplaceAllString(text, ""), -1) {
@@ -264,7 +264,7 @@ func TestPrintedCommandsExist(t *testing.T) {
 	}
 }
 
-// printed is a command as it is printed: its verbs have values.
+// printed returns a command as it is printed: its verbs have values.
 func printed(command string) string {
 	return verb.ReplaceAllStringFunc(command, func(v string) string {
 		if v[len(v)-1] == 'q' {
@@ -274,8 +274,8 @@ func printed(command string) string {
 	})
 }
 
-// textsOfTheProgram are the constant texts of all packages that are part of ralph, by file. Parts added at run time are
-// "x".
+// textsOfTheProgram returns the constant texts of all packages that are part of ralph, by file. Parts added at run time
+// are "x".
 func textsOfTheProgram(t *testing.T) map[string][]string {
 	t.Helper()
 	texts := map[string][]string{}

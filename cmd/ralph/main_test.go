@@ -73,7 +73,7 @@ func (a away) Run() int {
 	return status
 }
 
-// stateOf is where the state of a project is.
+// stateOf returns where the state of a project is.
 func stateOf(t *testing.T, dir string, environ []string) string {
 	t.Helper()
 	home, err := state.Locate(t.Context(), dir, environ)

@@ -37,8 +37,8 @@ func TestRealPages(t *testing.T) {
 	}
 }
 
-// scriptedModel is a model that uses the tools which a script of the scripted agent
-// names, one step for each request.
+// scriptedModel returns a model that uses the tools which a script of the scripted agent names, one step for each
+// request.
 func scriptedModel(t *testing.T, path string) func(int, messagesapi.Request) messagesapi.Turn {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -82,7 +82,7 @@ func scriptedModel(t *testing.T, path string) func(int, messagesapi.Request) mes
 	}
 }
 
-// answers are a model's answers, one after the other, for the steps of a turn.
+// answers returns a model's answers, one after the other, for the steps of a turn.
 func answers(turn scripted.Turn) []messagesapi.Turn {
 	var list []messagesapi.Turn
 	for _, step := range turn {

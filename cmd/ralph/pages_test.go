@@ -35,7 +35,7 @@ import (
 // ~/my-app, setup.sh, which is run there, environ, and the programs that the page needs. The how-to guides begin in
 // ~/my-app, the others in ~.
 
-// testedPages are the pages, relative to the root of the repository.
+// testedPages returns the pages, relative to the root of the repository.
 func testedPages(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/howto/*.md")
@@ -307,7 +307,7 @@ func (r *reader) execute(t *testing.T, p *page) {
 // slow says that a command takes more than a second, as it does on some machines.
 var slow = regexp.MustCompile(`(?m)^\d\d:\d\d +verifying: .*\n`)
 
-// printed is the output in lines.
+// printed returns the output in lines.
 func (c *command) printed() []string {
 	text := strings.TrimRight(slow.ReplaceAllString(c.output, ""), "\n")
 	if text == "" {

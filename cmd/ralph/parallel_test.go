@@ -41,7 +41,7 @@ func newCrowd(t *testing.T, sleep string, resolves bool, config string, stubborn
 	return c
 }
 
-// crowdScript is the script of a crowd's agents.
+// crowdScript returns the script of a crowd's agents.
 func crowdScript(sleep string, resolves bool, stubborn ...string) string {
 	var script strings.Builder
 	for title, chore := range chores {
@@ -98,7 +98,7 @@ func (c *crowd) add() {
 	}
 }
 
-// red are the commits on the first-parent line on which the verification fails.
+// red returns the commits on the first-parent line on which the verification fails.
 func (c *crowd) red() (list []string) {
 	c.t.Helper()
 	dir := c.t.TempDir()

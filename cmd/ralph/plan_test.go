@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// planning is a project in which a session has planned three tasks of the feature "files".
+// planning returns a project in which a session has planned three tasks of the feature "files".
 func planning(t *testing.T) *scriptedProject {
 	t.Helper()
 	s := newScriptedProject(t, `task Plan: Make files

@@ -18,7 +18,7 @@ import (
 // geminiVersion is the version of the Gemini CLI that was measured.
 const geminiVersion = "0.61.0"
 
-// installed is the script of an npm package, which is installed once.
+// installed returns the script of an npm package, which is installed once.
 func installed(t *testing.T, name, version, script string) string {
 	t.Helper()
 	long(t)
@@ -57,7 +57,7 @@ func ready(t *testing.T, program, version string) string {
 	return path
 }
 
-// newGeminiStage is a stage on which the Gemini CLI works.
+// newGeminiStage returns a stage on which the Gemini CLI works.
 func newGeminiStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage {
 	t.Helper()
 	s := newStage(t, answer)
@@ -71,7 +71,7 @@ func realGemini(t *testing.T) string {
 	return installed(t, "@google/gemini-cli", geminiVersion, "gemini")
 }
 
-// geminiAgent is the configuration of the agent gemini, whose settings have it ask the scripted model.
+// geminiAgent returns the configuration of the agent gemini, whose settings have it ask the scripted model.
 func (s *stage) geminiAgent(program string) string {
 	s.file(filepath.Join(s.home, ".gemini", "settings.json"), `{"security":{"auth":{"selectedType":"gemini-api-key"}},`+
 		`"general":{"disableAutoUpdate":true},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false}}`)
@@ -93,8 +93,7 @@ func TestRealGeminiDone(t *testing.T) {
 	}
 }
 
-// refusedThenDone is a model that is refused a command, ends its turn, and goes on when it
-// has heard why.
+// refusedThenDone returns a model that is refused a command, ends its turn, and goes on when it has heard why.
 func refusedThenDone() func(n int, r messagesapi.Request) messagesapi.Turn {
 	heard := 0
 	return func(n int, r messagesapi.Request) messagesapi.Turn {
@@ -180,7 +179,7 @@ var others = map[string]struct {
 	}},
 }
 
-// newOtherStage is a stage on which one of them works.
+// newOtherStage returns a stage on which one of them works.
 func newOtherStage(t *testing.T, name string, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage {
 	t.Helper()
 	a := others[name]
@@ -198,7 +197,7 @@ func newOtherStage(t *testing.T, name string, answer func(n int, r messagesapi.R
 	return s
 }
 
-// otherNames are the other agents that are tried.
+// otherNames returns the other agents that are tried.
 func otherNames() []string {
 	chosen := os.Getenv("RALPH_TEST_AGENTS")
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(others)), func(name string) bool {

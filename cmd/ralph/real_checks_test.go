@@ -212,7 +212,8 @@ func playServers(t *testing.T, agent, name, first string) {
 		"TASK-1 merged into main", "TASK-3 merged into main", "TASK-4 merged into main")
 }
 
-// warmGo is the tests' build cache, warm like a person's: with an empty one all of Go's library would be built again.
+// warmGo returns the tests' build cache, warm like a person's: with an empty one all of Go's library would be built
+// again.
 func warmGo(t *testing.T) (environ string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()

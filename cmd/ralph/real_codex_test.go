@@ -21,7 +21,7 @@ import (
 // codexVersion is the version of codex that was measured.
 const codexVersion = "0.169.0"
 
-// realCodex is the real CLI, from RALPH_TEST_CODEX or installed once with npm.
+// realCodex returns the real CLI, from RALPH_TEST_CODEX or installed once with npm.
 func realCodex(t *testing.T) string {
 	t.Helper()
 	long(t)
@@ -45,8 +45,8 @@ func realCodex(t *testing.T) string {
 	return path
 }
 
-// newCodexStage is a stage on which codex works, with a model that is shown ralph's tools only
-// where it looks for them.
+// newCodexStage returns a stage on which codex works, with a model that is shown ralph's tools only where it looks for
+// them.
 func newCodexStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage {
 	t.Helper()
 	codex := realCodex(t)
@@ -57,7 +57,7 @@ func newCodexStage(t *testing.T, answer func(n int, r messagesapi.Request) messa
 	return s
 }
 
-// codexAgent is the configuration of the agent codex.
+// codexAgent returns the configuration of the agent codex.
 func codexAgent(program string) string {
 	return "  codex:\n    command: ['" + program + "', app-server]\n    model: gpt-5.5\n    env: {SCRIPTED_KEY: k}\n" +
 		"    prices: {gpt-5.5: [1.25, 0.125, 10]}\n"

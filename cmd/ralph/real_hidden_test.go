@@ -101,7 +101,7 @@ func TestRealHiddenCheck(t *testing.T) {
 	s.has(s.run(0, "session", "show", "--hidden", firstSession(t, s)), "zq-command", "zq-output: 8 and 9")
 }
 
-// firstSession is the id of the session that was refused.
+// firstSession returns the id of the session that was refused.
 func firstSession(t *testing.T, s *stage) string {
 	t.Helper()
 	list := s.run(0, "session", "list", "--task", "1", "--json")

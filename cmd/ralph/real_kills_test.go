@@ -72,7 +72,7 @@ func TestRealKilledAtAnyMoment(t *testing.T) {
 	t.Logf("%d kills, %d of them while the agent was frozen; %d tasks done, in %s", kills, frozen, tasks, time.Since(begun).Round(time.Second))
 }
 
-// answered is how many answers of the model are in the conversation so far.
+// answered returns how many answers of the model are in the conversation so far.
 func answered(t *testing.T, r messagesapi.Request) (n int) {
 	var body struct{ Messages []struct{ Role string } }
 	if err := json.Unmarshal([]byte(r.Body), &body); err != nil {

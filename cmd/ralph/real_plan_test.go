@@ -15,7 +15,7 @@ func planned(tool string, input map[string]any) messagesapi.Tool {
 	return messagesapi.Tool{Name: claude.Profile.Tool(tool), Input: input}
 }
 
-// plannedFile is the call that plans a task which makes a file of its name.
+// plannedFile returns the call that plans a task which makes a file of its name.
 func plannedFile(name, verify string, after ...string) messagesapi.Tool {
 	return planned("plan.task", map[string]any{
 		"name": name, "title": "Make file " + name, "files": []string{name + ".txt"}, "verify": []string{verify},

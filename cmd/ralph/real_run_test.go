@@ -16,7 +16,7 @@ import (
 	"ralph/internal/tools/messagesapi"
 )
 
-// bash is a use of the agent's shell.
+// bash returns a use of the agent's shell.
 func bash(command string) messagesapi.Turn {
 	return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": command, "description": "work"}})
 }

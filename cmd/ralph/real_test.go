@@ -27,8 +27,8 @@ import (
 // tried with RALPH_TEST_CLAUDE_VERSION.
 const claudeVersion = "2.1.197"
 
-// realClaude is the real CLI, from RALPH_TEST_CLAUDE or installed once with npm.
-// Without npm the test is skipped, unless RALPH_REQUIRE_CLAUDE is set.
+// realClaude returns the real CLI, from RALPH_TEST_CLAUDE or installed once with npm. Without npm the test is skipped,
+// unless RALPH_REQUIRE_CLAUDE is set.
 func realClaude(t *testing.T) string {
 	t.Helper()
 	long(t)
@@ -153,7 +153,7 @@ func (s *stage) commit() {
 	s.git("commit", "-qm", "project")
 }
 
-// workspace is the folder in which the first session works.
+// workspace returns the folder in which the first session works.
 func (s *stage) workspace() string {
 	s.t.Helper()
 	return filepath.Join(stateOf(s.t, s.dir, s.command().Env), "workspaces", "1", "tree")

@@ -193,7 +193,7 @@ var dailyTroubles = map[string]string{
 	"copilot": "401 402 no-model killed",
 }
 
-// wanted are the endings that the recordings of an agent's troubles come to.
+// wanted returns the endings that the recordings of an agent's troubles come to.
 func wanted(t *testing.T) map[string]ralph.Ending {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "loop", "agent", "kinds", "testdata", "troubles", "verdicts.txt"))
@@ -220,7 +220,7 @@ type badSession struct {
 	Tokens  ralph.Tokens
 }
 
-// sessions are a task's, in order; nil if they cannot be read.
+// sessions returns a task's, in order; nil if they cannot be read.
 func (s *stage) sessions(task int) []badSession {
 	out, err := s.command("session", "list", "--task", strconv.Itoa(task), "--json").Output()
 	var list []badSession

@@ -111,7 +111,7 @@ exec `+git+` "$@"
 	})
 }
 
-// limited is a subscription whose window is used up.
+// limited returns a subscription whose window is used up.
 func limited(int, messagesapi.Request) messagesapi.Turn {
 	return messagesapi.Turn{Status: 429, Kind: "rate_limit_error", Text: "This request would exceed your account's rate limit.", Headers: map[string]string{
 		"anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10),
@@ -343,7 +343,7 @@ func (tt situation) turn(dir string, n int, r messagesapi.Request) messagesapi.T
 	return turn
 }
 
-// scripted is the script of the scripted agent.
+// scripted returns the script of the scripted agent.
 func (tt situation) scripted(t *testing.T) string {
 	t.Helper()
 	script := tt.script

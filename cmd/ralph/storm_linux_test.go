@@ -250,7 +250,7 @@ func (n *node) runs() bool {
 	}
 }
 
-// processes are those of the machine: its run, and all that this has started.
+// processes returns the machine's processes: its run, and all that it has started.
 func (n *node) processes() (list []int) {
 	n.t.Helper()
 	inside := n.namespace()

@@ -123,7 +123,7 @@ func describeRest(t *testing.T, b *strings.Builder, client *mcp.ClientSession) {
 	}
 }
 
-// profiles are the profiles that the command accepts.
+// profiles returns the profiles that the command accepts.
 func profiles(t *testing.T) []string {
 	t.Helper()
 	root := newRoot(&app{out: io.Discard, err: io.Discard})
@@ -160,7 +160,7 @@ func profileClient(t *testing.T, profile string) *mcp.ClientSession {
 	return newClient(t, server).session
 }
 
-// channelOf is the channel of a session that this process serves.
+// channelOf returns the channel of a session that this process serves.
 func channelOf(t *testing.T, s mcpserver.Session) *mcpserver.Channel {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "channel-*") // short

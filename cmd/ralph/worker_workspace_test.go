@@ -15,7 +15,7 @@ import (
 	"ralph/internal/state"
 )
 
-// newWorkspaces is a project on a branch main whose workers work in workspaces.
+// newWorkspaces returns a project on a branch main whose workers work in workspaces.
 func newWorkspaces(t *testing.T, script, config string) *scriptedProject {
 	t.Helper()
 	s := newScriptedProject(t, script, "sandbox: off\n"+config)

@@ -112,7 +112,7 @@ func TestDocumentationIsFresh(t *testing.T) {
 	golden(t, "../../docs/ralph.schema.json", schema)
 }
 
-// meaningOf is the description of a key with the values that it accepts, unless that names them all, in brackets.
+// meaningOf returns the description of a key with the values that it accepts, unless that names them all, in brackets.
 func meaningOf(description string, accepted []string) string {
 	unnamed := func(value string) bool { return !strings.Contains(description, "("+value+")") }
 	if slices.ContainsFunc(accepted, unnamed) {
@@ -298,7 +298,7 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 	}
 }
 
-// allDefaults is a ralph.yaml that sets every key to its default.
+// allDefaults returns a ralph.yaml that sets every key to its default.
 func allDefaults() string {
 	var b strings.Builder
 	var last []string

@@ -84,7 +84,7 @@ func readBacklog(data []byte) (in ralph.Import, err error) {
 	return in, nil
 }
 
-// backlogKey is the key of a task: ids are written in either case.
+// backlogKey returns the key of a task: ids are written in either case.
 func backlogKey(id string) string { return ralph.ExternalKey("backlog.md", strings.ToUpper(id)) }
 
 // Join makes one import of several files whose tasks name each other, and makes tasks wait for

@@ -152,7 +152,7 @@ func notTask(kind string) string {
 	return kind
 }
 
-// learned is a project-wide learning that another tool stored.
+// learned returns a project-wide learning that another tool stored.
 func learned(line int, text, kind string) ralph.ImportedLearning {
 	return ralph.ImportedLearning{Line: line, Learning: ralph.Learning{
 		Text: strings.TrimSpace(text), Kind: kind, Scope: ralph.ScopeProject, Origin: ralph.ByAgent, Author: "import",

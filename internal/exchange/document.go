@@ -237,8 +237,8 @@ func atLines(lines []*line) string {
 	return fmt.Sprintf("%d (line %s)", len(lines), strings.Join(at, ", "))
 }
 
-// phases has tasks of Spec Kit wait for those before them: one marked [P] may be done beside those before and after it
-// of the same phase that are marked too; all others come one after the other, and a phase after the one before.
+// phases makes tasks of Spec Kit wait for earlier ones. Neighbours marked [P] in a phase do not wait for each other.
+// All other tasks come one after the other, and each phase after the one before.
 func (r *markdownReader) phases() {
 	var before, now []*markdownTask
 	for _, t := range r.tasks {

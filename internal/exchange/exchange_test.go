@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// dump is an import as text, for the golden files.
+// dump returns an import as text, for the golden files.
 func dump(in ralph.Import) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "format %s\n", in.Format)

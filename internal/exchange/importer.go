@@ -84,7 +84,7 @@ type reader struct {
 	fits func(l looks) bool
 }
 
-// nameless is the reader of a format whose files need no other name.
+// nameless returns the reader of a format whose files need no other name.
 func nameless(read func([]byte) (ralph.Import, error)) func(string, []byte) (ralph.Import, error) {
 	return func(_ string, data []byte) (ralph.Import, error) { return read(data) }
 }
@@ -241,7 +241,7 @@ func sourceOf(format, name string) string {
 	return format + "/" + name
 }
 
-// titleKey is the key of a task without id: its normalized title.
+// titleKey returns the key of a task without id: its normalized title.
 func titleKey(title string) string {
 	return cmp.Or(signals.NormalTitle(title), strings.TrimSpace(title))
 }

@@ -376,7 +376,7 @@ func (r *markdownReader) leave(s *section) {
 var commandWords = regexp.MustCompile("^(?:[-*+•] |\\d+[.)] )?`(?:\\$ )?" +
 	"((?:[A-Z_]+=\\S+ )*(?:\\./)?[a-z][\\w./-]*(?: [^`]+)?)`")
 
-// offers are the commands from a section such as "Quality Gates".
+// offers returns the commands from a section such as "Quality Gates".
 func offers(s *section, task string) (list []ralph.Offer) {
 	add := func(l *line, command string) {
 		list = append(list, ralph.Offer{Command: command, Section: s.title, Line: l.n, Task: task})
@@ -470,7 +470,7 @@ func (r *markdownReader) fill(t *markdownTask, s *section) {
 	}
 }
 
-// key is the key of a task of this document.
+// key returns the key of a task of this document.
 func (r *markdownReader) key(id string) string {
 	return ralph.ExternalKey(sourceOf("markdown", r.name), id)
 }
@@ -483,7 +483,7 @@ func (r *markdownReader) call(t *markdownTask, id string) {
 	}
 }
 
-// path is the id of a task without one: its place and its title.
+// path returns the id of a task without one: its place and its title.
 func (r *markdownReader) path(t *markdownTask) string {
 	var path []string
 	for s := t.section; s != nil; s = s.up {

@@ -12,7 +12,7 @@ import (
 	"ralph"
 )
 
-// everything is the text of an import, in which nothing of a file may be missing that was not left out.
+// everything returns the text of an import, in which nothing of a file may be missing that was not left out.
 func everything(in ralph.Import) string {
 	var b strings.Builder
 	for _, f := range in.Features {

@@ -58,7 +58,7 @@ const (
 	CanWait                // everything else
 )
 
-// String is the section's heading.
+// String returns the section's heading.
 func (s Section) String() string { return [...]string{"Holds work back", "Failed", "Can wait"}[s] }
 
 // SectionOf returns the section of an item.
@@ -87,7 +87,7 @@ const (
 // Filters are all filters, in the order in which they stand above the inbox.
 var Filters = []Filter{FilterAll, FilterDecide, FilterFailed, FilterQuestions, FilterRead}
 
-// Label is the filter's name for people.
+// Label returns the filter's name for people.
 func (f Filter) Label() string {
 	return map[Filter]string{
 		FilterAll: "All", FilterDecide: "Decide", FilterFailed: "Failed", FilterQuestions: "Questions", FilterRead: "Read",

@@ -282,7 +282,7 @@ func why(label string, i store.InboxItem) Choice {
 	return Choice{"r", label, []string{"reject", i.Item}, "reason", true}
 }
 
-// resolving are the choices for which a person describes the resolution.
+// resolving returns the choices for which a person describes the resolution.
 func resolving(i store.InboxItem) []Choice {
 	list := []Choice{{"", "resolve", []string{"resolve", id(i)}, "how it was resolved", i.Kind == "flag"}}
 	switch i.Action {
@@ -294,7 +294,7 @@ func resolving(i store.InboxItem) []Choice {
 	return list
 }
 
-// released are the commands for a blocker.
+// released returns the commands for a blocker.
 func released(i store.InboxItem) []string {
 	again := "ralph retry {task} \"HOW\""
 	switch i.Action {
@@ -306,12 +306,12 @@ func released(i store.InboxItem) []string {
 	return []string{`ralph resolve C{id} "DECISION"`}
 }
 
-// held are the choices where a rejection takes a reason.
+// held returns the choices where a rejection takes a reason.
 func held(i store.InboxItem) []Choice {
 	return []Choice{does("a", "approve", "approve", i.Item), why("reject", i)}
 }
 
-// suggested are the choices on a suggestion.
+// suggested returns the choices on a suggestion.
 func suggested(i store.InboxItem) []Choice {
 	dismiss, toTask := why("dismiss", i), []string{"approve", i.Item, "--task"}
 	switch i.Action {
@@ -374,7 +374,7 @@ func Of(i store.InboxItem) (item string, commands []string) {
 	return fill.Replace(k.name), commands
 }
 
-// Label is the kind of a flag or suggestion, such as "blocking, security"; "" for other kinds.
+// Label returns the kind of a flag or suggestion, such as "blocking, security"; "" for other kinds.
 func Label(i store.InboxItem) string {
 	if i.Severity == "" {
 		return i.Sort

@@ -91,7 +91,7 @@ func waiting(tx *store.Tx) (string, error) {
 	return "", ralph.Usage(fmt.Errorf("several plans wait: name the feature, %s", strings.Join(names, " or ")))
 }
 
-// Markdown is a plan as people read and edit it.
+// Markdown returns a plan as people read and edit it.
 func (p Plan) Markdown() string {
 	q := exchange.Queue{Project: p.Feature.Name, Notes: map[int64][]string{}}
 	for _, t := range p.Tasks {
@@ -267,7 +267,7 @@ func (p Plan) since(now Plan) string {
 	return strings.Join(said, "; ")
 }
 
-// itemNames are the names of items.
+// itemNames returns the names of items.
 func itemNames(list []store.InboxItem) (names []string) {
 	for _, i := range list {
 		names = append(names, i.Item)

@@ -12,7 +12,7 @@ import (
 	"ralph/internal/notify"
 )
 
-// shell is a receiver that runs a shell command in dir.
+// shell returns a receiver that runs a shell command in dir.
 func shell(t *testing.T, dir, command string) notify.Receiver {
 	t.Helper()
 	return notify.Receiver{Command: []string{"/bin/sh", "-c", command}, Preset: notify.Generic, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), "COLOUR=red"}}

@@ -15,7 +15,7 @@ import (
 	"ralph/signals"
 )
 
-// news is a notification about a task.
+// news returns a notification about a task.
 func news(t notify.Type, task int64, title, text string) notify.Notification {
 	n := notify.Notification{ID: fmt.Sprint(t, task, title), Type: t}
 	n.Data = notify.Data{TaskID: task, Title: title, Text: text, URL: fmt.Sprint("http://box/tasks/", task)}

@@ -99,7 +99,7 @@ type About struct {
 	Figures   string // its outcomes after a colon, such as ": 3 failed"; "" for none
 }
 
-// page is the address of the dashboard's page about an event; "" without a dashboard.
+// page returns the address of the dashboard's page about an event; "" without a dashboard.
 func (a About) page(e ralph.Event) string {
 	to := strings.TrimSuffix(a.Dashboard, "/")
 	if to != "" && e.TaskID != 0 {

@@ -161,7 +161,7 @@ func (r *receiver) got() []request {
 	return r.requests
 }
 
-// questions are the questions that a receiver was told of, in order.
+// questions returns the questions that a receiver was told of, in order.
 func (r *receiver) questions(t *testing.T) (list []string) {
 	t.Helper()
 	for _, req := range r.got() {

@@ -95,7 +95,7 @@ func (r Receiver) wants(t Type) bool {
 // signs reports whether requests are signed.
 func (r Receiver) signs() bool { return r.Preset == Generic && r.Secret != "" }
 
-// key is the key of the receiver's stored position. It does not reveal the URL.
+// key returns the key of the receiver's stored position. It does not reveal the URL.
 func (r Receiver) key() string {
 	sum := sha256.Sum256([]byte(string(r.Preset) + "\n" + r.URL + "\n" + strings.Join(r.Command, "\x00")))
 	return "notify:" + hex.EncodeToString(sum[:16])

@@ -136,7 +136,7 @@ func variables(scheme string) string {
 	return b.String() + "}"
 }
 
-// style is the style sheet.
+// style returns the style sheet.
 func (p Picture) style() string {
 	var b strings.Builder
 	if p.Scheme == "" {

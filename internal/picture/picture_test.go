@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// plain is the text of cells.
+// plain returns the text of cells.
 func plain(lines [][]cell) (list []string) {
 	for _, line := range lines {
 		said := ""

@@ -118,7 +118,7 @@ func start(r request) (int, error) {
 	return pid, err
 }
 
-// refused is the answer for a command that did not start.
+// refused returns the answer for a command that did not start.
 func refused(err error) started {
 	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // a wrapped one has another cause
 		return started{Errno: errno}

@@ -135,7 +135,7 @@ func candidates(root string) (list []Likely) {
 // report is the file for tests' reports.
 const report = state.PlainName + "/tests.xml"
 
-// languages are the checks by the files of a language or of its package manager.
+// languages returns the checks by the files of a language or of its package manager.
 func languages(root string) []Likely {
 	js := manager(root)
 	has := func(pattern string) func([]byte) bool {
@@ -227,7 +227,7 @@ func cmakePresets(root string) []Likely {
 	return nil
 }
 
-// pythons are the checks of a Python project: by its own environment, its package manager, or the machine's Python.
+// pythons returns the checks of a Python project: by its own environment, its package manager, or the machine's Python.
 func pythons(root string) []Likely {
 	run, pytest := python(root), python(root)+" -m pytest"
 	for _, m := range pythonManagers {
@@ -259,7 +259,7 @@ func pythons(root string) []Likely {
 	}
 }
 
-// plainPython are the checks of Python files without a list of requirements.
+// plainPython returns the checks of Python files without a list of requirements.
 func plainPython(root string) (list []Likely) {
 	for _, file := range []string{"test*.py", "tests/test*.py", "test/test*.py"} {
 		if unittest := unittests(root); unittest != "" {
@@ -297,7 +297,7 @@ var runners = []Likely{
 	{"test/*.bats", "bats test", nil, nil, ""},
 }
 
-// scripts are the checks by the usual names of a script that runs all tests, each started by the shell it names.
+// scripts returns the checks by the usual names of a script that runs all tests, each started by the shell it names.
 func scripts(root string) (list []Likely) {
 	for _, file := range []string{
 		"test.sh", "tests.sh", "run_tests.sh", "run-tests.sh", "runtests.sh", "bin/test", "script/test", "scripts/test",

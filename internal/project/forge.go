@@ -38,7 +38,7 @@ func (p *Project) KeepMode(ctx context.Context, db *store.DB) error {
 	return p.Config.Set("merge.mode", "queue", modePull)
 }
 
-// forgeRemote is the remote whose address names the forge.
+// forgeRemote returns the remote whose address names the forge.
 func (p *Project) forgeRemote() string {
 	if p.Config.Merge.Push != "" {
 		return p.Config.Merge.Push
@@ -78,7 +78,7 @@ func (p *Project) FoundForge(ctx context.Context) (a forge.Address, from string,
 	return a, from, asked, err == nil
 }
 
-// forgeVariables are the variables for the token, by precedence.
+// forgeVariables returns the variables for the token, by precedence.
 func forgeVariables(kind string) []string {
 	return append([]string{"RALPH_FORGE_TOKEN"}, map[string][]string{
 		forge.GitHub: {"GITHUB_TOKEN", "GH_TOKEN"}, forge.GitLab: {"GITLAB_TOKEN"}, forge.Gitea: {"GITEA_TOKEN"},

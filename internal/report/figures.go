@@ -147,7 +147,7 @@ func (r Report) Headline() (parts []Part) {
 	return parts
 }
 
-// Outcomes are the figures in a few words, such as "4 merged, 3 failed, 2 need you"; "" if there are none.
+// Outcomes returns the figures in a few words, such as "4 merged, 3 failed, 2 need you"; "" if there are none.
 func (r Report) Outcomes() string {
 	var parts []string
 	for _, p := range r.Headline() {
@@ -190,7 +190,7 @@ func (f Figures) proofs() string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// joined is a headline as text.
+// joined returns a headline as text.
 func joined(parts []Part) string {
 	var b strings.Builder
 	for _, p := range parts {

@@ -201,8 +201,8 @@ func (r Report) ending() string {
 	return fmt.Sprintf("ended: %s (exit status %d)", line(r.Reason), *r.ExitStatus)
 }
 
-// Morning is the summary for a person: the figures, why the run ended, and the changes. It is the same on every screen,
-// one line each.
+// Morning returns the summary for a person: the figures, why the run ended, and the changes. It is the same on every
+// screen, one line each.
 func (r Report) Morning() []string {
 	return append([]string{joined(r.Headline())}, r.Rest()...)
 }
@@ -220,8 +220,8 @@ func (r Report) explained() bool {
 	return false
 }
 
-// Rest are the lines of the morning below the headline. They include the reason why the run ended if the figures
-// do not tell it.
+// Rest returns the lines of the morning below the headline. They include the reason why the run ended if the figures do
+// not tell it.
 func (r Report) Rest() (lines []string) {
 	if r.ExitStatus != nil && !r.explained() {
 		lines = append(lines, r.ending())

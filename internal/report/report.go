@@ -79,7 +79,7 @@ type Receipt struct {
 	Changed Changed `json:"changed"`
 }
 
-// tokens are those of all tasks.
+// tokens returns the tokens of all tasks.
 func (r Report) tokens() (sum int64) {
 	for _, c := range r.Tasks {
 		sum += c.Tokens.Sum()
@@ -109,7 +109,7 @@ type Waiting struct {
 // Command returns the commands in one line.
 func (w Waiting) Command() string { return strings.Join(w.Commands, " · ") }
 
-// nothing is the change of a task without one.
+// nothing returns the change of a task without one.
 func nothing() Changed { return Changed{Branches: []string{}, Commits: []string{}, Kept: []string{}} }
 
 // receiptOf returns the receipt of a task without sessions.
@@ -285,7 +285,7 @@ var marks = map[Group]struct {
 	Merged: {"✔", term.Green}, Failed: {"✘", term.Red}, NeedsYou: {"?", term.Yellow}, Unfinished: {"○", term.Dim},
 }
 
-// figures are the last columns of a task's row.
+// figures returns the last columns of a task's row.
 func (c Receipt) figures() string {
 	parts := []string{text.Span(c.Seconds), text.Cost(c.CostUSD, c.CostKnown, c.Tokens.Sum())}
 	if c.Changed.Files > 0 {
@@ -422,7 +422,7 @@ func (r Report) waiting(w *bytes.Buffer, s term.Screen) {
 	}
 }
 
-// Flagged is the flag in its agent's words.
+// Flagged returns the flag in its agent's words.
 func (f Flag) Flagged() string {
 	return fmt.Sprintf("flagged (%s, %s): %s", f.Severity, f.Category, strings.TrimSpace(f.What))
 }
@@ -430,24 +430,23 @@ func (f Flag) Flagged() string {
 // Command resolves the flag.
 func (f Flag) Command() string { return fmt.Sprintf(`ralph resolve C%d "DECISION"`, f.Comment) }
 
-// String is the flag with the command that resolves it.
+// String returns the flag with the command that resolves it.
 func (f Flag) String() string { return f.Flagged() + " → " + f.Command() }
 
-// whole is the full text of something that people decide on; its further lines are indented by
-// blanks.
+// whole returns the full text of something that people decide on; its further lines are indented by blanks.
 func whole(s, blanks string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text.Visible(s)), "\n", "\n"+blanks)
 }
 
-// line is a text on one line of bounded length.
+// line returns a text on one line of bounded length.
 func line(s string) string { return text.Line(s, 500) }
 
-// cells is the full text of something that people decide on, as Markdown.
+// cells returns the full text of something that people decide on, as Markdown.
 func cells(s string) string {
 	return strings.ReplaceAll(escaped(whole(s, "")), "\n", "<br>")
 }
 
-// cell is a text on one line, escaped for Markdown.
+// cell returns a text on one line, escaped for Markdown.
 func cell(s string) string { return escaped(line(s)) }
 
 func escaped(s string) string {
@@ -472,7 +471,7 @@ func escaped(s string) string {
 	return b.String()
 }
 
-// short is the figures in a few words: "20 merged · 15 failed · 7 need you · $88.96".
+// short returns the figures in a few words: "20 merged · 15 failed · 7 need you · $88.96".
 func (r Report) short() string {
 	f := r.Figures
 	parts := []string{fmt.Sprint(f.Merged, " merged")}
@@ -485,7 +484,7 @@ func (r Report) short() string {
 	return strings.Join(append(parts, text.Cost(r.CostUSD, r.CostKnown, r.tokens())), " · ")
 }
 
-// code is a command as Markdown.
+// code returns a command as Markdown.
 func code(s string) string {
 	if s = line(s); s == "" || strings.Contains(s, "`") {
 		return cell(s)

@@ -2,5 +2,5 @@ package sandbox
 
 import "golang.org/x/net/bpf"
 
-// KeyFilter is the filter of an architecture.
+// KeyFilter returns the filter of an architecture.
 func KeyFilter(goarch string) []bpf.Instruction { return keyFilter(keyCalls[goarch]) }

@@ -96,7 +96,7 @@ func TestATrialThatWasKilledIsRemoved(t *testing.T) {
 	}
 }
 
-// layered are the mechanisms that work here, with layers.
+// layered returns the mechanisms that work here, with layers.
 func layered(t *testing.T) (list []sandbox.Mechanism) {
 	t.Helper()
 	for _, m := range append(mechanisms(t), sandbox.Mechanism{Name: sandbox.None}) {

@@ -121,7 +121,7 @@ func TestWithoutBwrapTheRemedyIsNamed(t *testing.T) {
 	}
 }
 
-// brokenBwrap is a folder with a bwrap that does not work.
+// brokenBwrap returns a folder with a bwrap that does not work.
 func brokenBwrap(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -131,7 +131,7 @@ func brokenBwrap(t *testing.T) string {
 	return dir
 }
 
-// mechanisms are the mechanisms that work on this machine.
+// mechanisms returns the mechanisms that work on this machine.
 func mechanisms(t *testing.T) (list []sandbox.Mechanism) {
 	t.Helper()
 	for _, path := range []string{os.Getenv("PATH"), brokenBwrap(t) + ":" + os.Getenv("PATH")} {
@@ -167,7 +167,7 @@ func only(t *testing.T, name string) sandbox.Mechanism {
 	return sandbox.Mechanism{}
 }
 
-// inside is a shell script in a real sandbox, in which dir is writable.
+// inside returns a shell script in a real sandbox, in which dir is writable.
 func inside(t *testing.T, m sandbox.Mechanism, dir, script string, more func(p *sandbox.Policy)) proc.Spec {
 	t.Helper()
 	p := sandbox.Policy{Network: true}

@@ -78,7 +78,7 @@ func isGitDir(dir string) bool {
 	return Exists(filepath.Join(dir, "config")) && Exists(filepath.Join(dir, "objects"))
 }
 
-// forget is the command that makes a project begin a new queue.
+// forget returns the command that makes a project begin a new queue.
 func (s seat) forget() string {
 	if isGitDir(s.place) {
 		return "`git config --local --unset ralph.id`"
@@ -86,7 +86,7 @@ func (s seat) forget() string {
 	return "`rm " + filepath.Join(s.desk(), idName) + "`"
 }
 
-// remember is the command that makes a project continue with a queue.
+// remember returns the command that makes a project continue with a queue.
 func (s seat) remember(id string) string {
 	if isGitDir(s.place) {
 		return "`git config --local ralph.id " + id + "`"
@@ -94,7 +94,7 @@ func (s seat) remember(id string) string {
 	return "`mkdir -p " + s.desk() + " && echo " + id + " > " + filepath.Join(s.desk(), idName) + "`"
 }
 
-// newSeat is the seat of the project at a place.
+// newSeat returns the seat of the project at a place.
 func newSeat(ctx context.Context, environ []string, place string) (s seat, err error) {
 	s.place = resolved(place)
 	if s.id, err = idAt(ctx, s.place); err != nil {
@@ -148,7 +148,7 @@ func mint(place string) string {
 	return text.Clip(name, maxName) + "-" + hex.EncodeToString(sum[:6])
 }
 
-// stateHome is the folder of all projects' states.
+// stateHome returns the folder of all projects' states.
 func stateHome(environ []string) (string, error) {
 	home := variable(environ, "XDG_STATE_HOME")
 	if !filepath.IsAbs(home) { // the XDG specification requires that a relative path is ignored

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// entries are those of a stream that comes in pieces of a size.
+// entries returns the entries of a stream that arrives in pieces of a size.
 func entries(stream []byte, size int) (list []transcript.Entry) {
 	r := transcript.NewReader(claude.NewReader())
 	for piece := range slices.Chunk(stream, size) {
@@ -29,7 +29,7 @@ func entries(stream []byte, size int) (list []transcript.Entry) {
 	return append(list, r.End()...)
 }
 
-// shown is a stream as people see it.
+// shown returns a stream as people see it.
 func shown(stream []byte) string {
 	var b strings.Builder
 	for _, e := range entries(stream, 1<<20) {
@@ -73,7 +73,7 @@ func TestRecordedSessionsAreReadable(t *testing.T) {
 	}
 }
 
-// use is a line of the stream in which the agent calls a tool.
+// use returns a line of the stream in which the agent calls a tool.
 func use(name, input string) string {
 	return fmt.Sprintf(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":%q,"input":%s}]}}`, name, input)
 }

@@ -94,7 +94,7 @@ func decisions(w Waiting) string {
 	return strings.Join(parts, "  ")
 }
 
-// styled is all of a text that somebody decides by, in lines.
+// styled returns all of a text that somebody decides by, in lines.
 func (m Model) styled(style lipgloss.Style, all string) (lines []string) {
 	for row := range strings.SplitSeq(ansi.Wrap(all, m.width, " "), "\n") {
 		lines = append(lines, style.Render(row))

@@ -352,7 +352,7 @@ func (m Model) write(a Action, text string) (Model, tea.Cmd) {
 	return m, m.input.Focus()
 }
 
-// draft is the purpose of the text in progress.
+// draft returns the purpose of the text in progress.
 func (m Model) draft() draft {
 	if m.wanted.Do == "decide" {
 		return draft{"decide", rowOf(m.deciding), m.key}
@@ -360,7 +360,7 @@ func (m Model) draft() draft {
 	return draft{m.wanted.Do, row{task: m.wanted.ID}, ""}
 }
 
-// room is how wide a text may be that is being written; the cursor needs a column.
+// room returns how wide a text may be that is being written; the cursor needs a column.
 func (m Model) room() int {
 	if m.narrow() {
 		return m.width - 3

@@ -110,7 +110,7 @@ func (m Model) rows() (rows []row, at int) {
 	return rows, at
 }
 
-// ordered are the sessions, paused ones first.
+// ordered returns the sessions, paused ones first.
 func (m Model) ordered() []advice.Session {
 	list := slices.Clone(m.snapshot.Parallel)
 	first := func(l advice.Session) int {
@@ -125,7 +125,7 @@ func (m Model) ordered() []advice.Session {
 
 func rowOf(w Waiting) row { return row{kind: w.Kind, task: w.TaskID, ref: w.Ref.ID} }
 
-// waiting are the items that are not decided.
+// waiting returns the items that are not decided.
 func (m Model) waiting() (list []Waiting) {
 	for _, w := range m.snapshot.Waiting {
 		if !m.gone[rowOf(w)] {

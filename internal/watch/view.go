@@ -81,7 +81,7 @@ func (m Model) draw() string {
 	return m.fit(append(append(top, m.log(m.width-1, max(1, m.height-len(top)-len(bottom)))...), bottom...))
 }
 
-// rule is a line from edge to edge.
+// rule returns a line from edge to edge.
 func (m Model) rule() string { return dim.Render(strings.Repeat("─", m.width)) }
 
 // panels draws four panels, and the selected one of the items that need a person, in a number of lines.
@@ -157,7 +157,7 @@ func (m Model) working() []string {
 	return nil
 }
 
-// heights are the heights in lines of the upper and the lower panels, and of the queue's.
+// heights returns the heights in lines of the upper and the lower panels, and of the queue's.
 func (m Model) heights(room int) (upper, lower, next int) {
 	narrow := m
 	narrow.width = m.width/2 - 4
@@ -253,7 +253,7 @@ func (w Waiting) line() string {
 // name is the item's kind and task.
 func (w Waiting) name() string { return ralph.Named(w.Kind, w.TaskID) }
 
-// times is the number of equal waiting items; "" for one.
+// times returns the number of equal waiting items; "" for one.
 func (w Waiting) times() string {
 	if len(w.Also) == 0 {
 		return ""
@@ -345,7 +345,7 @@ func (m Model) needs(most int) (lines []string) {
 	return lines
 }
 
-// need is the row of an item.
+// need returns the row of an item.
 func (m Model) need(w Waiting, selected row) string {
 	line := mark(w, selected) + ralph.Named(yellow.Render(w.Kind), w.TaskID) + " " + w.line()
 	if rowOf(w) == selected {

@@ -67,7 +67,7 @@ type Waiting struct {
 	Also []store.InboxItem
 }
 
-// Text is the item's text, with its label.
+// Text returns the item's text, with its label.
 func (w Waiting) Text() string { return inbox.Said(w.InboxItem) }
 
 // Holds reports whether work cannot continue before the item is decided.
@@ -80,7 +80,7 @@ func (w Waiting) Held() bool { return inbox.KindOf(w.Kind).Form == inbox.FormHel
 // terminal.
 const deciding = "ardt"
 
-// choices are the decisions on the item, each with its key.
+// choices returns the decisions on the item, each with its key.
 func (w Waiting) choices() (list []inbox.Choice) {
 	for _, c := range inbox.Choices(w.InboxItem) {
 		if c.Key = cmp.Or(c.Key, "a"); strings.Contains(deciding, c.Key) {

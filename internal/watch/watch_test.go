@@ -166,13 +166,13 @@ func at(minute, second int) ralph.Time {
 	return ralph.At(time.Date(2026, 3, 1, 22, minute, second, 0, time.UTC))
 }
 
-// item is an item that waits.
+// item returns an item that waits.
 func item(i store.InboxItem) watch.Waiting {
 	i.Item, i.Commands = inbox.Of(i)
 	return watch.Waiting{InboxItem: i}
 }
 
-// decide is the action of a command.
+// decide returns the action of a command.
 func decide(command ...string) watch.Action {
 	return watch.Action{Do: "decide", Commands: [][]string{command}}
 }
@@ -180,7 +180,7 @@ func decide(command ...string) watch.Action {
 // of is a reference.
 func of(id int64) store.Reference { return store.Reference{ID: id} }
 
-// running is a run in the middle of a session.
+// running returns a run in the middle of a session.
 func running() *fake {
 	exit := 3
 	return &fake{
@@ -233,7 +233,7 @@ func waiting() *fake {
 	}}
 }
 
-// long is a session that has gone on for hours, with everything that breaks screens.
+// long returns a session that has gone on for hours, with everything that breaks screens.
 func long() *fake {
 	f := running()
 	f.snapshot.Task.Title = "\x1b[2J\u202eHostile " + strings.Repeat("title ", 60)

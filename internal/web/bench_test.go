@@ -17,7 +17,7 @@ const (
 	manyEvents   = 50_000 // of one session
 )
 
-// newLargeSite is a project with many tasks and a full inbox, and a long session.
+// newLargeSite returns a project with many tasks and a full inbox, and a long session.
 func newLargeSite(b *testing.B) *site {
 	b.Helper()
 	s := newSite(b)

@@ -153,7 +153,7 @@ func (b *browser) get(path string) string {
 	return w.Body.String()
 }
 
-// inbox is the inbox with all of its items whole.
+// inbox returns the inbox with all of its items whole.
 func (b *browser) inbox() string {
 	b.t.Helper()
 	page := b.get("/inbox")
@@ -229,7 +229,7 @@ func has(t *testing.T, page string, want ...string) {
 	}
 }
 
-// unlinked is a page without its links, which surround the numbers of the summary.
+// unlinked returns a page without its links, which surround the numbers of the summary.
 func unlinked(page string) string { return links.ReplaceAllString(page, "") }
 
 var links = regexp.MustCompile(`</?a( [^>]*)?>`)

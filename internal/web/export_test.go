@@ -8,10 +8,10 @@ import (
 	"ralph/store"
 )
 
-// Render is a text as pages show it.
+// Render returns a text as pages show it.
 func Render(s string) template.HTML { return newMarkdown().render(s) }
 
-// Looks are the characters of all looks.
+// Looks returns the characters of all looks.
 func Looks() (list []string) {
 	for _, v := range ralph.Verbs {
 		list = append(list, verbLook(v).Icon)
@@ -32,16 +32,16 @@ func Looks() (list []string) {
 // Since is since when somebody has not looked, and the mark to keep.
 func Since(mark string, now time.Time) (ralph.Time, string) { return since(mark, now) }
 
-// FilesOf are the files of a patch, some of them for a person to decide on.
+// FilesOf returns the files of a patch, some of them for a person to decide on.
 func FilesOf(patch string, whole func(path string) bool) []Changed { return filesOf(patch, whole) }
 
 // A Changed is a changed file as pages show it.
 type Changed = changed
 
-// Icon is a character as pages draw it.
+// Icon returns a character as pages draw it.
 func Icon(character string) template.HTML { return icon(character) }
 
-// Starts are the moments at which the columns of a chart begin, and the end of the last one.
+// Starts returns the moments at which the columns of a chart begin, and the end of the last one.
 func Starts(by string, now time.Time) []time.Time {
 	for _, s := range stretches {
 		if s.Name == by {
@@ -51,12 +51,12 @@ func Starts(by string, now time.Time) []time.Time {
 	return nil
 }
 
-// NearLimits are the limits of a run that are about to be reached.
+// NearLimits returns the limits of a run that are about to be reached.
 func NearLimits(run ralph.Run, elapsed, today, spending float64) []string {
 	return nearLimits(run, elapsed, store.Spending{USD: run.CostUSD, DayUSD: today}, spending, nil)
 }
 
-// MoneyHolds is the notice that reserved money holds sessions back, and its remedy.
+// MoneyHolds returns the notice that reserved money holds sessions back, and its remedy.
 func MoneyHolds(run ralph.Run, s store.Spending) (said, remedy string) {
 	n, _ := moneyHolds(run, s)
 	return n.Text, n.Remedy

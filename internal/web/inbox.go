@@ -49,7 +49,7 @@ func newItem(i store.InboxItem) item {
 // left returns the seconds until something expires.
 func left(until, now ralph.Time) float64 { return max(0, math.Floor(until.Sub(now.Time).Seconds())) }
 
-// Anchor is the item's anchor on the inbox page.
+// Anchor returns the item's anchor on the inbox page.
 func (i item) Anchor() string { return fmt.Sprintf("w-%s-%d-%d", i.Kind, i.TaskID, i.Ref.ID) }
 
 // Choices returns the options that an agent offers for its question.

@@ -17,7 +17,7 @@ import (
 	"ralph/store"
 )
 
-// newNight is a dashboard over a rich night.
+// newNight returns a dashboard over a rich night.
 func newNight(t testing.TB) (*site, *webtest.Night) {
 	t.Helper()
 	s, n := newSite(t), &webtest.Night{}

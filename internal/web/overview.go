@@ -85,7 +85,7 @@ type running struct {
 	Quiet float64 // seconds since its agent last did something; 0 if that is short
 }
 
-// urgency is how soon a person should look at the session.
+// urgency returns how soon a person should look at the session.
 func (r running) urgency() int {
 	switch {
 	case r.Asks != "":

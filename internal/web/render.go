@@ -159,7 +159,7 @@ type frame struct {
 	Content                                  template.HTML // the body, rendered
 }
 
-// Urgent is the number of things that a person should look at now.
+// Urgent returns the number of things that a person should look at now.
 func (f frame) Urgent() int {
 	n := len(f.Notices)
 	for _, i := range f.Band {
@@ -168,7 +168,7 @@ func (f frame) Urgent() int {
 	return n
 }
 
-// Doing is the shown state of a session. A session that waits for a permission stands still.
+// Doing returns the shown state of a session. A session that waits for a permission stands still.
 func (f frame) Doing(session string, state ralph.Phase) look {
 	for _, i := range f.Band {
 		for _, asks := range i.Members() {

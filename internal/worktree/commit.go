@@ -20,7 +20,7 @@ func signed(user [2]string) (env []string) {
 	return env
 }
 
-// rootPrefix is the prefix of the root for paths relative to the top; "" if the root is the top.
+// rootPrefix returns the prefix of the root for paths relative to the top; "" if the root is the top.
 func (t *Tree) rootPrefix() string {
 	if t.prefix == "" {
 		return ""

@@ -49,7 +49,7 @@ type survey struct {
 	ended ralph.Untaken   // the place where the walk ended early; empty if it saw everything
 }
 
-// suspects are the paths that need a look at git's ignore rules.
+// suspects returns the paths that need a look at git's ignore rules.
 func (s survey) suspects() (paths []string) {
 	for _, o := range s.odd {
 		paths = append(paths, o.Path)

@@ -321,7 +321,7 @@ func (t *Tree) Changes(ctx context.Context, from, to string) ([]ralph.FileChange
 	return sorted(files), err
 }
 
-// relative is the inverse of [Tree.Below]. Files outside of the root begin with "../".
+// relative returns the inverse of [Tree.Below]. Files outside of the root begin with "../".
 func (t *Tree) relative(path string) string {
 	if t.prefix == "" {
 		return path

@@ -19,7 +19,7 @@ func SplitEffort(written string) (model, effort string) {
 	return written, ""
 }
 
-// JoinEffort is the inverse of [SplitEffort].
+// JoinEffort returns the inverse of [SplitEffort].
 func JoinEffort(model, effort string) string {
 	if effort == "" {
 		return model

@@ -79,7 +79,7 @@ var Dearest = func() (most Price) {
 // list price makes it an estimate. Without a price it is 0, and unknown.
 type Pricing func(model string, t ralph.Tokens) (usd float64, known bool)
 
-// Listed is the Pricing by list prices alone.
+// Listed returns the Pricing by list prices alone.
 func Listed(model string, t ralph.Tokens) (usd float64, known bool) {
 	p, _ := PriceOf(model)
 	return p.Of(t), false

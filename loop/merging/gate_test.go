@@ -126,7 +126,7 @@ func playGate(t *testing.T, p gatetest.Project) {
 	}
 }
 
-// changed is a change of a session from one commit to another, of a task that allows something.
+// changed returns a change of a session from one commit to another, of a task that allows something.
 func (y *yard) changed(base, head string, allow ...string) ralph.Change {
 	y.t.Helper()
 	y.n++

@@ -21,10 +21,10 @@ const (
 	inA         = "main has moved, and the change conflicts in a with TASK-"
 )
 
-// file is the text that a session writes into a file.
+// file returns the text that a session writes into a file.
 func file(name string) map[string]string { return map[string]string{name: "new " + name + "\n"} }
 
-// begun is a change of a session on main that has said done.
+// begun returns a change of a session on main that has said done.
 func (y *yard) begun(name string, files map[string]string) ralph.Change {
 	y.t.Helper()
 	return y.start(name, y.made(y.git("rev-parse", "main"), name, files))
@@ -65,7 +65,7 @@ func (y *yard) waits(what ...func()) (left func() int) {
 	return func() int { return len(what) }
 }
 
-// line are the tasks in the line.
+// line returns the tasks in the line.
 func (y *yard) line() (tasks []int64) {
 	y.t.Helper()
 	y.tx(func(tx *store.Tx) error {

@@ -184,7 +184,7 @@ func (y *yard) again(task int64, files map[string]string) ralph.Change {
 	return y.queue("", c)
 }
 
-// made is the change of a session that writes files on a base.
+// made returns the change of a session that writes files on a base.
 func (y *yard) made(base, title string, files map[string]string) ralph.Change {
 	y.t.Helper()
 	y.n++

@@ -18,7 +18,7 @@ import (
 	"ralph/store"
 )
 
-// remoteRef is the ref for the remote's branch as it was last fetched.
+// remoteRef returns the ref for the remote's branch as it was last fetched.
 func (m *Merger) remoteRef() string { return "refs/ralph/remote/" + m.Into }
 
 // remote returns the remote, which is accessed from ralph's own folder.

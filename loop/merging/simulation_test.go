@@ -36,8 +36,8 @@ type (
 	tree    []*lines64
 )
 
-// files is the number of files of a project: with more workers it is larger, so that about as many
-// of their changes conflict.
+// files returns the number of files of a project: with more workers it is larger, so that about as many of their
+// changes conflict.
 func files(workers int) int { return 32 * max(1, workers/40) }
 
 // A node is a commit of the model.
@@ -124,7 +124,7 @@ func (m *model) Move(ctx context.Context, ref, from, to, _ string) (bool, error)
 	return true, m.SetRef(ctx, ref, to)
 }
 
-// over are the commits from tips down to a depth.
+// over returns the commits from tips down to a depth.
 func (m *model) over(depth int, tips ...string) map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,7 +213,7 @@ func (m *model) Changes(ctx context.Context, from, to string) (list []ralph.File
 	return list, err
 }
 
-// base is the deepest commit below both.
+// base returns the deepest commit below both.
 func (m *model) base(a, b string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

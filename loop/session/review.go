@@ -485,7 +485,7 @@ func (s *Session) model() string {
 	return s.observer.model
 }
 
-// reviewTime is the longest time that reviews of a candidate may take, for leases.
+// reviewTime returns the longest time that reviews of a candidate may take, for leases.
 func (s *Session) reviewTime() time.Duration {
 	if s.unreviewed() {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"ralph/loop/gate"
 )
 
-// run is the result of the command "t": a letter for each of the tests a, b and so on: p passed, f failed, u unknown, -
-// is not named. After a colon comes the command's own result: p or f.
+// run returns the result of the command "t": a letter for each of the tests a, b and so on: p passed, f failed, u
+// unknown, - is not named. After a colon comes the command's own result: p or f.
 func run(says string) []gate.Run {
 	names, passed, _ := strings.Cut(says, ":")
 	r := gate.Run{Command: "t", Passed: passed == "p"}

@@ -29,7 +29,7 @@ func sh(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// withWorkspaces is a project made by a script, with its workspaces.
+// withWorkspaces returns a project made by a script, with its workspaces.
 func withWorkspaces(t *testing.T, script string) *Pool {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "repo")

@@ -23,8 +23,8 @@ const (
 	fewTasks     = 100
 )
 
-// commands are the everyday commands on a long queue: the CPU time and the memory of
-// each, compared with a short queue.
+// commands returns the everyday commands on a long queue: the CPU time and the memory of each, compared with a short
+// queue.
 func (b *bench) commands(ctx context.Context) []row {
 	open, failed := "- [ ] Task %d\n", `{"ralph":"task","id":"%d","title":"Task","status":"failed"}`+"\n"
 	long, short := b.imported(ctx, b.size(manyTasks), open), b.imported(ctx, fewTasks, open)
@@ -71,7 +71,7 @@ func (b *bench) commands(ctx context.Context) []row {
 	})
 }
 
-// imported is a project with n tasks from a file with that line for each.
+// imported returns a project with n tasks from a file with that line for each.
 func (b *bench) imported(ctx context.Context, tasks int, line string) project {
 	p := b.newProject(ctx, 1)
 	var text strings.Builder
@@ -102,7 +102,7 @@ func (p project) works(ctx context.Context, sessions int) {
 	})
 }
 
-// used is the processor's time of a command, and its memory at most, in MB (10⁶ bytes).
+// used returns the processor's time of a command, and its memory at most, in MB (10⁶ bytes).
 func (p project) used(ctx context.Context, args []string) (cpu time.Duration, memory float64) {
 	return p.bench.used(ctx, p.command(ctx, p.ralph, args...))
 }

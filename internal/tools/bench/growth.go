@@ -19,7 +19,7 @@ const inOneRun = 5
 // nights are invented runs, with the number of merged tasks and the hours since the run before.
 type nights struct{ tasks, hours int }
 
-// growth is the cost of commands and sessions by the number of merged tasks.
+// growth returns the cost of commands and sessions by the number of merged tasks.
 func (b *bench) growth(ctx context.Context) (rows []row) {
 	commands := [][]string{{"status"}, {"task", "show", "1"}, {"inbox"}}
 	mergedTasks := []int{0, b.size(500), b.size(5_000)} // the first is the floor
@@ -58,7 +58,7 @@ func (b *bench) growth(ctx context.Context) (rows []row) {
 	return rows
 }
 
-// bounded are the refs of ralph and the loose objects of a repository.
+// bounded returns the refs of ralph and the loose objects of a repository.
 func (p project) bounded(ctx context.Context, after string) []row {
 	refs := strings.Count(string(must(p.command(ctx, "git", "for-each-ref", "refs/ralph").Output())), "\n")
 	loose := len(must(filepath.Glob(filepath.Join(p.dir, ".git", "objects", "??", "*"))))
@@ -81,8 +81,8 @@ func (p project) tasks(ctx context.Context, n int) {
 	})
 }
 
-// merged is a project with one real merged task, and n more with the same traces: rows,
-// commits on the branch, a file and the refs after a merge.
+// merged returns a project with one real merged task, and n more with the same traces: rows, commits on the branch, a
+// file and the refs after a merge.
 func (b *bench) merged(ctx context.Context, n int) project {
 	p := b.newProject(ctx, 100)
 	write := func(name, text string) { check(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600)) }

@@ -43,7 +43,7 @@ func (b *bench) idle(ctx context.Context) []row {
 	return list
 }
 
-// idles is the CPU time of an idle command in the given time, in a terminal or not.
+// idles returns the CPU time of an idle command in the given time, in a terminal or not.
 func (p project) idles(ctx context.Context, what string, args []string, terminal bool, span time.Duration) []row {
 	cmd := p.command(ctx, p.ralph, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
@@ -83,8 +83,7 @@ func (p project) idles(ctx context.Context, what string, args []string, terminal
 	}
 }
 
-// watchIdle is the time that a process uses in so long, and its memory ten times in
-// between.
+// watchIdle returns the time that a process uses in so long, and its memory ten times in between.
 func watchIdle(ctx context.Context, pid int, d time.Duration) (used time.Duration, rss samples) {
 	pause(ctx, 5*time.Second)
 	before := cpuTime(pid)
@@ -104,7 +103,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// cpuTime is the CPU time of a process so far, in steps of 10 ms.
+// cpuTime returns the CPU time of a process so far, in steps of 10 ms.
 func cpuTime(pid int) time.Duration {
 	text := must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")))
 	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold anything
@@ -116,7 +115,7 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(used) * 10 * time.Millisecond
 }
 
-// residentMB is the memory of a process that is in use, in MB (10⁶ bytes).
+// residentMB returns the memory of a process that is in use, in MB (10⁶ bytes).
 func residentMB(pid int) float64 {
 	return must(strconv.ParseFloat(field(filepath.Join("/proc", strconv.Itoa(pid), "status"), "VmRSS"), 64)) * 1024 / 1e6
 }

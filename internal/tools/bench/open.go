@@ -17,7 +17,7 @@ import (
 // openPages is the number of browsers that have a page open at once.
 const openPages = 10
 
-// open is the cost of a change, and the memory, while many browsers show a page and reload it.
+// open returns the cost of a change, and the memory, while many browsers show a page and reload it.
 func (p project) open(ctx context.Context, with string) []row {
 	s := p.serve(ctx)
 	defer s.end()
@@ -31,7 +31,7 @@ func (p project) open(ctx context.Context, with string) []row {
 	}
 }
 
-// changes is the CPU time of the dashboard for each of some changes, with that number of browsers, and its memory
+// changes returns the CPU time of the dashboard for each of some changes, with that number of browsers, and its memory
 // after each.
 func (p project) changes(ctx context.Context, s serving, browsers int) (cpu, memory samples) {
 	ctx, leave := context.WithCancel(ctx)

@@ -27,7 +27,7 @@ const (
 // asks is the number of requests for each page in a round.
 const asks = 10
 
-// years is a project with the given number of tasks.
+// years returns a project with the given number of tasks.
 func (b *bench) years(ctx context.Context, tasks int) project {
 	p := b.merged(ctx, 0)
 	// In memory until it is complete: no log beside it, and no page written twice.
@@ -110,8 +110,7 @@ func (s serving) end() {
 	}
 }
 
-// ask is the CPU time of a request. Each request has another address, so that its page is rendered
-// again.
+// ask returns the CPU time of a request. Each request has another address, so that its page is rendered again.
 func (s serving) ask(ctx context.Context, path string) time.Duration {
 	before := cpuTime(s.cmd.Process.Pid)
 	for range asks {
@@ -136,7 +135,7 @@ var paths = []string{
 	"/sessions/00000000-0000-4000-8000-000000000002", "/charts", "/learnings", "/metrics", "/healthz",
 }
 
-// pages is the cost of pages and commands after years of work.
+// pages returns the cost of pages and commands after years of work.
 func (b *bench) pages(ctx context.Context) (list []row) {
 	const small, most = 100, 50.0
 	large := b.size(100_000)

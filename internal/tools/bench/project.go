@@ -75,7 +75,7 @@ func output(cmd *exec.Cmd) time.Duration {
 	return took
 }
 
-// database is where ralph keeps the project's state.
+// database returns where ralph keeps the project's state.
 func (p project) database() string { return filepath.Join(p.state(), "ralph.db") }
 
 func (p project) state() string { return p.dir + "-state" }

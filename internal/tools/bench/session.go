@@ -43,7 +43,7 @@ func (b *bench) sessions(ctx context.Context) []row {
 	}}
 }
 
-// runSessions is the time of a run with a session on each of its tasks.
+// runSessions returns the time of a run with a session on each of its tasks.
 func (b *bench) runSessions(ctx context.Context) time.Duration {
 	p := b.newProject(ctx, 100)
 	p.fill(ctx, func(tx *store.Tx) {
@@ -64,8 +64,8 @@ func (p project) fill(ctx context.Context, f func(tx *store.Tx)) {
 	}), db.Close()))
 }
 
-// agentAlone is the time of the same agent without ralph around it, started by a
-// shell one session after the other.
+// agentAlone returns the time of the same agent without ralph around it, started by a shell one session after the
+// other.
 func (b *bench) agentAlone(ctx context.Context) time.Duration {
 	p, list := b.withSessions(ctx, 100, inARow)
 	messages := filepath.Join(b.dir, "messages.jsonl")
@@ -90,7 +90,7 @@ func (b *bench) agentAlone(ctx context.Context) time.Duration {
 	return p.time(ctx, "/bin/sh", "-c", script.String())
 }
 
-// withSessions is a project with that number of files and of sessions in progress.
+// withSessions returns a project with that number of files and of sessions in progress.
 func (b *bench) withSessions(ctx context.Context, files, sessions int) (p project, list []agent.Assignment) {
 	p = b.newProject(ctx, files)
 	p.fill(ctx, func(tx *store.Tx) {
@@ -125,5 +125,5 @@ func (p project) channels(ctx context.Context, list []agent.Assignment) (served 
 	}
 }
 
-// quote is a word for the shell.
+// quote returns a word for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -11,8 +11,8 @@ import (
 	"ralph/loop/workspace"
 )
 
-// sparse is the gain of workspace.sparse: a new workspace with 2 % of the folders of a large repository, and one with
-// all.
+// sparse returns the gain of workspace.sparse: a new workspace with 2 % of the folders of a large repository, and one
+// with all.
 func (b *bench) sparse(ctx context.Context) []row {
 	files := b.size(manyFiles)
 	p := b.newProject(ctx, files)

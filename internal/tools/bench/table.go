@@ -36,7 +36,7 @@ func (s *samples) took(d time.Duration) {
 	s.add(float64(d) / float64(time.Millisecond))
 }
 
-// quantile is the value below which a part of the samples is, from 0 to 1.
+// quantile returns the value below which a part of the samples is, from 0 to 1.
 func (s samples) quantile(q float64) float64 {
 	if len(s.values) == 0 {
 		return math.NaN()
@@ -50,7 +50,7 @@ func (s samples) quantile(q float64) float64 {
 
 func (s samples) median() float64 { return s.quantile(0.5) }
 
-// String is the median and, in brackets, the quartiles.
+// String returns the median and, in brackets, the quartiles.
 func (s samples) String() string {
 	switch len(s.values) {
 	case 0:
@@ -123,7 +123,7 @@ func machine() string {
 	return strings.Join(append(parts, runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH), ", ") + "."
 }
 
-// field is the first value of a name in a file of /proc, without a unit.
+// field returns the first value of a name in a file of /proc, without a unit.
 func field(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -89,7 +89,7 @@ func (p build) first(label string) time.Duration {
 	return 0
 }
 
-// warm is the cost of separate workspaces for sessions, in a project with a cold build of a minute.
+// warm returns the cost of separate workspaces for sessions, in a project with a cold build of a minute.
 func (b *bench) warm(ctx context.Context) []row {
 	modules := strings.TrimSpace(string(must(exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output())))
 	env := []string{"GOMODCACHE=" + modules, "GOCACHE=" + filepath.Join(must(os.MkdirTemp(b.dir, "theirs-*")), "go-build")}
@@ -115,7 +115,7 @@ func (b *bench) warm(ctx context.Context) []row {
 	}
 }
 
-// remote is the cost of pushing merges to a slow remote: eight tasks, four sessions at once.
+// remote returns the cost of pushing merges to a slow remote: eight tasks, four sessions at once.
 func (b *bench) remote(ctx context.Context) []row {
 	names := []string{"own0", "own1", "own2", "own3", "own4", "own5", "own6", "own7"}
 	measure := func(delay float64) (took, calls samples) {

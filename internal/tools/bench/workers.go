@@ -52,7 +52,7 @@ const (
 	workingFor  = 10 * time.Second
 )
 
-// manyAtOnce is how many sessions many workers get through the database, and how long a claim takes.
+// manyAtOnce returns how many sessions many workers get through the database, and how long a claim takes.
 func (b *bench) manyAtOnce(ctx context.Context) []row {
 	p := b.newProject(ctx, 0)
 	p.fill(ctx, func(tx *store.Tx) {

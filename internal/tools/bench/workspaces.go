@@ -20,7 +20,7 @@ const writesAFile = `task *
   done {"summary": "It was done."}
 `
 
-// workspaces is the cost of clones for sessions, and of merging their work.
+// workspaces returns the cost of clones for sessions, and of merging their work.
 func (b *bench) workspaces(ctx context.Context) (rows []row) {
 	for _, n := range []int{b.size(1_000), b.size(manyFiles)} {
 		rows = append(rows, b.inWorkspaces(ctx, n)...)

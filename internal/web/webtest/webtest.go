@@ -224,7 +224,7 @@ func (n *Night) start(task int64) (id string, err error) {
 	return id, err
 }
 
-// file is the file that a session on a task changes.
+// file returns the file that a session on a task changes.
 func file(i int64) (ralph.FileChange, ralph.FileDiff) {
 	name := fmt.Sprintf("src/part%02d.js", i)
 	diff := "@@ -1,4 +1,6 @@\n \"use strict\";\n-exports.limit = 10;\n+exports.limit = 2000;\n" +
@@ -296,7 +296,7 @@ func (n *Night) decide(
 	return d, err
 }
 
-// transcript is the transcript of a session on a task.
+// transcript returns the transcript of a session on a task.
 func transcript(task int64) string {
 	var b strings.Builder
 	line := func(v any) {

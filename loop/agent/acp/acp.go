@@ -53,10 +53,10 @@ func New(o Options) *Agent {
 // Profile returns its profile.
 func (a *Agent) Profile() *agent.Profile { return &a.options.Profile.Profile }
 
-// Command is the program and its first arguments.
+// Command returns the program and its first arguments.
 func (a *Agent) Command() []string { return a.options.Command }
 
-// Account is that of now; see [process.Options.Account].
+// Account returns the present account; see [process.Options.Account].
 func (a *Agent) Account() string { return a.options.Account(a.Profile()) }
 
 // Cost implements [agent.Priced].
@@ -64,7 +64,7 @@ func (a *Agent) Cost(model string, t ralph.Tokens) (usd float64, known bool) {
 	return a.options.Cost(model, t)
 }
 
-// Version is the program's answer to --version; see [process.Prober].
+// Version returns the program's answer to --version; see [process.Prober].
 func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
 	return a.prober.Version(ctx, a.options.Options, a.Profile(), dir)
 }

@@ -142,16 +142,16 @@ func (h *history) end(e ended, err error) {
 	h.tally.end(e, h.profile)
 }
 
-// steps is the number of visible requests to the model.
+// steps returns the number of visible requests to the model.
 func (h *history) steps() int { return max(h.requests, h.toolCalls+h.turns) }
 
-// spent is the reported cost of the conversation so far.
+// spent returns the reported cost of the conversation so far.
 func (h *history) spent(price agent.Pricing) (usd float64, known bool) {
 	usd, known = h.usd(price)
 	return usd, known && (h.costUSD != nil || !h.profile.LastOnly)
 }
 
-// cost is the final cost. The use of a turn that was cut off is unknown.
+// cost returns the final cost. The use of a turn that was cut off is unknown.
 func (h *history) cost(price agent.Pricing) (usd float64, known bool) {
 	switch usd, known = h.spent(price); {
 	case !h.began():

@@ -113,8 +113,7 @@ type (
 	}
 )
 
-// model is the model that a session begins with; option means that it is one of the session's
-// options.
+// model returns the model that a session begins with; option means that it is one of the session's options.
 func (b began) model() (name string, option bool) {
 	name = b.Models.Current
 	for _, o := range b.Options {
@@ -176,7 +175,7 @@ func (u usage) tokens() ralph.Tokens {
 	return t
 }
 
-// count is a number of the agent's, made harmless.
+// count returns a number of the agent's, made harmless.
 func count(f float64) int64 { return int64(min(max(f, 0), 1e12)) }
 
 // input are the relevant fields of a tool's input. Each agent has its own names for them.
@@ -190,7 +189,7 @@ type input struct {
 	URL      string `json:"url"`
 }
 
-// paths are the files that a call is about.
+// paths returns the files that a call is about.
 func (c toolCall) paths() (list []string) {
 	in := read[input](c.RawInput)
 	list = append(list, in.FilePath, in.FileName, in.Camel, in.Lower, in.Path)
@@ -206,7 +205,7 @@ func (c toolCall) paths() (list []string) {
 	return slices.DeleteFunc(slices.Compact(list), func(path string) bool { return path == "" })
 }
 
-// command is that of a call that runs one; "" if it is not told.
+// command returns the command of a call; "" if it has none.
 func (p *Profile) command(c toolCall) string {
 	if command := read[input](c.RawInput).Command; command != "" || !p.CommandInTitle {
 		return command

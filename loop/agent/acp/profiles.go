@@ -172,7 +172,7 @@ var Profiles = []*Profile{
 // kind is the name in ralph.yaml for agents that speak the protocol.
 const kind = "acp"
 
-// providers are the variables of the services that models are at, with more.
+// providers returns the variables of the services that models are at, with more.
 func providers(more string) []string {
 	return strings.Fields(more + ` ANTHROPIC_* OPENAI_* GEMINI_* GOOGLE_* OPENROUTER_* MISTRAL_* GROQ_* XAI_* DEEPSEEK_*
 		AZURE_OPENAI_* AWS_*`)

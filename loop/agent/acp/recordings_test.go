@@ -17,10 +17,10 @@ import (
 
 var rewrite = flag.Bool("update", false, "write what is seen of the recordings")
 
-// price is that of the tests: a dollar a million tokens of any kind.
+// price returns the tests' price: a dollar a million tokens of any kind.
 func price(_ string, t ralph.Tokens) (float64, bool) { return float64(t.Sum()) / 1e6, true }
 
-// profileOf is that of the agent of a recording.
+// profileOf returns the profile of a recording's agent.
 func profileOf(t *testing.T, name string) *Profile {
 	t.Helper()
 	of, _, _ := strings.Cut(name, "-")

@@ -91,7 +91,7 @@ func TestErrorsOfTheService(t *testing.T) {
 	}
 }
 
-// note is a notification to the client.
+// note returns a notification to the client.
 func note(t *testing.T, method, params string) jsonrpc.Message {
 	t.Helper()
 	m, ok := jsonrpc.Parse([]byte(`{"method":"` + method + `","params":` + params + `}`))

@@ -83,7 +83,7 @@ func (s *session) Answer(ctx context.Context, m jsonrpc.Message, cut bool) (any,
 	return map[string]any{"outcome": outcome}, nil
 }
 
-// permit is why a tool may not be used so; "" if it may.
+// permit returns why a tool may not be used in this way; "" if it may.
 func (s *session) permit(ctx context.Context, c toolCall, cut bool) (why string, err error) {
 	uses, ok := s.options.Profile.uses(c)
 	switch {
@@ -141,7 +141,7 @@ func (s *session) begin(ctx context.Context) error {
 	return s.choose(ctx, b)
 }
 
-// newSession are the parameters of one.
+// newSession returns the parameters of a new session.
 func (s *session) newSession() map[string]any {
 	servers := []any{}
 	if s.options.Profile.MCP == agent.BySession {

@@ -96,7 +96,7 @@ func (s *stream) events(m jsonrpc.Message) []agent.Event {
 	return nil
 }
 
-// answered is the answer to a call of ralph's.
+// answered returns the answer to a call of ralph's.
 func (s *stream) answered(m jsonrpc.Message) []agent.Event {
 	if hello := read[initialized](m.Result); hello.Version > 0 {
 		for _, p := range Profiles {
@@ -212,7 +212,7 @@ func (s *stream) changed(c toolCall) (events []agent.Event) {
 	})
 }
 
-// event is a call as people see it.
+// event returns a call as people see it.
 func (s *stream) event(c toolCall) agent.Event {
 	paths := c.paths()
 	for i, path := range paths {
@@ -249,7 +249,7 @@ func (s *stream) event(c toolCall) agent.Event {
 	return agent.Event{Kind: agent.Called, Tool: name, Text: telling(c.RawInput)}
 }
 
-// telling is the most informative argument of a ralph tool.
+// telling returns the most informative argument of a ralph tool.
 func telling(raw json.RawMessage) string {
 	fields := read[map[string]any](raw)
 	for _, name := range []string{"summary", "reason", "question", "what", "text", "on", "state", "body"} {

@@ -55,7 +55,7 @@ func (t *tally) end(e ended, of *Profile) {
 	}
 }
 
-// usd is its cost, as the agent reported it, or else by prices; known is false if neither is there.
+// usd returns the cost that the agent reported, or else that by prices; known is false without both.
 func (t *tally) usd(price agent.Pricing) (usd float64, known bool) {
 	switch {
 	case t.costUSD != nil:

@@ -39,8 +39,8 @@ func (h *history) trace() agent.Trace {
 	return t
 }
 
-// failure is the error of the service that ended the conversation, or that it was retrying after; nil if there
-// is none.
+// failure returns the error of the service that ended the conversation, or that it was retrying after; nil if there is
+// none.
 func (h *history) failure(t agent.Trace) *agent.Failure {
 	f := &agent.Failure{Code: h.apiError, Text: h.said(), ResetAt: h.resetAt}
 	terminal := ""

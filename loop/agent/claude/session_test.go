@@ -38,7 +38,7 @@ func fake(name string, change ...func(*claude.Options)) *claude.Agent {
 // impatient does not wait for an agent to end.
 func impatient(o *claude.Options) { o.ExitGrace, o.KillGrace = time.Millisecond, 10*time.Millisecond }
 
-// assignment is a minimal task.
+// assignment returns a minimal task.
 func assignment(t *testing.T) agent.Assignment {
 	return agent.Assignment{
 		SessionID: uuid.NewString(),

@@ -86,10 +86,10 @@ func New(o Options) *Agent {
 // Profile is [Profile].
 func (a *Agent) Profile() *agent.Profile { return &Profile }
 
-// Command is the program and its first arguments.
+// Command returns the program and its first arguments.
 func (a *Agent) Command() []string { return a.options.Command }
 
-// Account is that of now; see [process.Options.Account].
+// Account returns the present account; see [process.Options.Account].
 func (a *Agent) Account() string { return a.options.Account(&Profile) }
 
 // Cost implements [agent.Priced].
@@ -97,7 +97,7 @@ func (a *Agent) Cost(model string, t ralph.Tokens) (usd float64, known bool) {
 	return a.options.Cost(model, t)
 }
 
-// Version is the program's answer to --version; see [process.Prober].
+// Version returns the program's answer to --version; see [process.Prober].
 func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
 	return a.prober.Version(ctx, a.options.Options, &Profile, dir)
 }
@@ -125,7 +125,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	return report, err
 }
 
-// tools are the arguments that give codex ralph's tools.
+// tools returns the arguments that give codex ralph's tools.
 func tools(o Options, a agent.Assignment) []string {
 	// The variables of a server of tools are its own: codex passes none of its on.
 	env := fmt.Sprintf("{%s=%s,RALPH_SESSION_ID=%s}", pipe.Variable, quoted(a.Channel.Socket), quoted(a.SessionID))
@@ -145,7 +145,7 @@ func tools(o Options, a agent.Assignment) []string {
 	return args
 }
 
-// Arguments are the arguments for one session, after the command.
+// Arguments returns the arguments for one session, after the command.
 func Arguments(o Options, a agent.Assignment) []string {
 	args := tools(o, a)
 	if a.Channel.Socket != "" {
@@ -162,12 +162,12 @@ func Arguments(o Options, a agent.Assignment) []string {
 	return args
 }
 
-// hookCommand is the command that codex asks before each use of a tool.
+// hookCommand returns the command that codex asks before each use of a tool.
 func hookCommand(o Options) string {
 	return "'" + strings.ReplaceAll(o.MCPCommand[0], "'", `'\''`) + "' hook"
 }
 
-// table is a table of texts in TOML's form.
+// table returns a table of texts in TOML's form.
 func table(m map[string]string) string {
 	var entries []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {

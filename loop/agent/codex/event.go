@@ -142,7 +142,7 @@ type window struct {
 	ResetsAt float64  `json:"resetsAt"`
 }
 
-// name is that of limits.usage.
+// name returns the window's name in limits.usage.
 func (w window) name(which string) string {
 	switch w.Minutes {
 	case 5 * 60:
@@ -176,7 +176,7 @@ func tolerant(err error) error {
 	return err
 }
 
-// failure is the class of an error of the service, and its HTTP status; 0 if there is none.
+// failure returns the class of an error of the service, and its HTTP status; 0 if there is none.
 func (e turnError) failure() (class string, status int) {
 	if json.Unmarshal(e.Info, &class) == nil {
 		return class, 0

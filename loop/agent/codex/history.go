@@ -263,7 +263,7 @@ func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 	return r
 }
 
-// spent are the tokens of all threads.
+// spent returns the tokens of all threads.
 func (h *history) spent() (sum ralph.Tokens) {
 	for _, t := range h.threads {
 		sum = sum.Add(t.tokens)
@@ -272,7 +272,7 @@ func (h *history) spent() (sum ralph.Tokens) {
 	return sum
 }
 
-// cost is the price of the tokens so far. A turn in progress may have used more.
+// cost returns the price of the tokens so far. A turn in progress may have used more.
 func (h *history) cost(price agent.Pricing) (usd float64, known bool) {
 	if h.turns == 0 {
 		return 0, !h.began

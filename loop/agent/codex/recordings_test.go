@@ -14,7 +14,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// price is that of the tests: a dollar a million tokens of any kind.
+// price returns the tests' price: a dollar a million tokens of any kind.
 func price(_ string, t ralph.Tokens) (float64, bool) { return float64(t.Sum()) / 1e6, true }
 
 // salvage reads a recording as the transcript of a session.
@@ -79,7 +79,7 @@ func TestEventsOfARecording(t *testing.T) {
 	}
 }
 
-// note is a notification to the client.
+// note returns a notification to the client.
 func note(t *testing.T, method, params string) jsonrpc.Message {
 	t.Helper()
 	m, ok := jsonrpc.Parse([]byte(`{"method":"` + method + `","params":` + params + `}`))

@@ -129,7 +129,7 @@ func (s *session) trust(ctx context.Context) (map[string]any, error) {
 	return nil, errors.New("it does not know ralph's hook, without which it would ask nobody")
 }
 
-// input is the message of a turn.
+// input returns the message of a turn.
 func (s *session) input(messages []agent.Message) map[string]any {
 	var parts []map[string]string
 	for _, m := range messages {

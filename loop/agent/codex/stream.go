@@ -152,7 +152,7 @@ func (s *stream) completed(i item) []agent.Event {
 	return []agent.Event{e}
 }
 
-// relative is a path relative to codex's working directory.
+// relative returns a path relative to codex's working directory.
 func (s *stream) relative(file string) string {
 	if rest, ok := strings.CutPrefix(file, s.dir+"/"); ok && s.dir != "" {
 		return rest

@@ -38,7 +38,7 @@ func use(tool, field, value string) permission.Use {
 	return permission.Use{Tool: tool, Input: json.RawMessage(quoted(map[string]string{field: value}))}
 }
 
-// patched are the files that a patch is about.
+// patched returns the files that a patch is about.
 func patched(command string) (paths []string) {
 	if !strings.Contains(command, "*** Begin Patch") {
 		return nil

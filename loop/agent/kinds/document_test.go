@@ -136,7 +136,7 @@ func accounts(p, last *agent.Profile) []string {
 	return append(codes(rest), "and [any other agent's](#any-other-agent-of-the-protocol)")
 }
 
-// elsewhere is the variable that moves an agent's folder, as a path.
+// elsewhere returns the variable that moves an agent's folder, as a path.
 func elsewhere(p *agent.Profile) string {
 	if p.HomeVariable == "" {
 		return ""
@@ -159,7 +159,7 @@ func codes(list []string) []string {
 	return shown
 }
 
-// badDays is the section on endings.
+// badDays returns the section on endings.
 func badDays(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "troubles", "verdicts.txt"))
