@@ -66,7 +66,7 @@ var forgeIssueRows = reads("forge_issues i", func(i *ForgeIssue) []field {
 	}
 })
 
-// ForgeIssue returns the issue of a number; ok is false if it is no task.
+// ForgeIssue returns the issue with a number; ok is false if no task came from it.
 func (tx *Tx) ForgeIssue(number int64) (i ForgeIssue, ok bool, err error) {
 	return forgeIssueRows.first(tx, `WHERE i.id = $1`, number)
 }

@@ -60,9 +60,9 @@ func (m *Merger) stray(ctx context.Context, c ralph.Change) error {
 	return m.Tree.SetRef(ctx, branchRef(c.Branch), tip)
 }
 
-// Landed fetches the branch that a pull request was merged into, which people may have changed, and returns how the
-// merge changed it: the commit below its changes ("" for the first parent of commit) and the files. commit is the last
-// one that the merge made, head the tip of branch, the merged one.
+// Landed fetches the branch that a pull request was merged into, which people may have changed, and returns the effect
+// of the merge: the commit below its changes ("" for the first parent of commit) and the files. commit is the last
+// commit of the merge, head the tip of the merged branch.
 func (m *Merger) Landed(
 	ctx context.Context, into, branch, commit, head string,
 ) (base string, files []ralph.FileChange, err error) {
@@ -112,8 +112,8 @@ func (m *Merger) fetchInto(ctx context.Context, into string) (seen, tip string, 
 	return seen, tip, err
 }
 
-// beneath returns the commit below the changes of a pull request: where the target was if it was fast-forwarded, the
-// commit below the first rebased one, or "" for the first parent of commit.
+// beneath returns the commit below the changes of a pull request: the old target after a fast-forward, the commit below
+// the first rebased one, or "" for the first parent of commit.
 func (m *Merger) beneath(ctx context.Context, seen, commit, head string) (string, error) {
 	forwarded, err := m.below(ctx, commit, head)
 	if err != nil || !forwarded {
