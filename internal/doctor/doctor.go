@@ -69,7 +69,8 @@ func Examine(
 		note(Finding{"environment", true, w, ""})
 	}
 	for _, key := range p.Config.Idle() {
-		note(Finding{"configuration", true, key + " has no effect with merge.mode: " + p.Config.Merge.Mode, "leave it out, or set merge.mode"})
+		found := key + " has no effect with merge.mode: " + p.Config.Merge.Mode
+		note(Finding{"configuration", true, found, "leave it out, or set merge.mode"})
 	}
 	db, err := p.Open(ctx)
 	if err != nil {
