@@ -255,16 +255,16 @@ var (
 func pyDependencies(text string) map[string]string {
 	all := tomlDependencies(poetry)(text)
 	delete(all, "python")
-	table, parts := "", map[string]string{}
+	table, parts := "", map[string][]string{}
 	for line := range strings.Lines(text) {
 		if m := tomlHeader.FindStringSubmatch(line); m != nil && !strings.ContainsAny(line, `="`) {
 			table = m[1]
 			continue
 		}
-		parts[table] += line
+		parts[table] = append(parts[table], line)
 	}
 	for name, part := range parts {
-		for _, m := range pyList.FindAllStringSubmatch(part, -1) {
+		for _, m := range pyList.FindAllStringSubmatch(strings.Join(part, ""), -1) {
 			if !pyTables.MatchString(name) && !pyKeys.MatchString(name+" "+m[1]) {
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // deepest is the maximum depth of scripts that run scripts.
@@ -18,12 +19,26 @@ var sourcing = regexp.MustCompile(`(?:^|[\s"'(])(?:\.|source)\s+[^\s"';&|()]+`)
 // lines of shell scripts. It returns separately the files that those scripts source, which may be code under test as
 // well as helpers. It follows only plain references.
 func commandsOf(commands []string, read func(name string) []byte) (more, sourced []string) {
-	seen := map[string]bool{}
+	f := &follower{read: read, seen: map[string]bool{}, scripts: sync.OnceValue(func() map[string]string {
+		var manifest struct{ Scripts map[string]string }
+		_ = json.Unmarshal(read("package.json"), &manifest) // an unreadable one has no scripts
+		return manifest.Scripts
+	}), rules: sync.OnceValue(func() *makefile {
+		for _, file := range []string{"GNUmakefile", "makefile", "Makefile"} {
+			if text := read(file); text != nil {
+				return readMakefile(text)
+			}
+		}
+		return readMakefile(nil)
+	})}
 	next := commands
 	for range deepest {
 		var found []string
 		for _, c := range next {
-			for _, f := range within(c, read, seen) {
+			if len(found) > mostCommands {
+				break
+			}
+			for _, f := range f.within(c) {
 				sourced = append(sourced, sourcing.FindAllString(f, -1)...)
 				found = append(found, sourcing.ReplaceAllString(f, " "))
 			}
@@ -33,46 +48,52 @@ func commandsOf(commands []string, read func(name string) []byte) (more, sourced
 	return more, sourced
 }
 
+// mostCommands bounds the commands that are followed at each depth.
+const mostCommands = 10_000
+
+// A follower finds the commands that commands run. It parses each file once.
+type follower struct {
+	read    func(name string) []byte
+	seen    map[string]bool
+	scripts func() map[string]string // of package.json
+	rules   func() *makefile
+}
+
+// once reports whether something is followed for the first time.
+func (f *follower) once(what string) bool {
+	is := f.seen[what]
+	f.seen[what] = true
+	return !is
+}
+
 // recipes returns the commands of the make targets that a command builds, each target once.
-func recipes(command string, read func(name string) []byte, once func(what string) bool) (list []string) {
+func (f *follower) recipes(command string) (list []string) {
 	names := made([]string{command})
 	if len(names) == 0 {
 		return nil
 	}
-	for _, file := range []string{"GNUmakefile", "makefile", "Makefile"} {
-		text := read(file)
-		if text == nil {
-			continue
+	m := f.rules()
+	var add func(name string)
+	add = func(name string) {
+		if name == "" {
+			name = m.first
 		}
-		m := readMakefile(text)
-		var add func(name string)
-		add = func(name string) {
-			if name == "" {
-				name = m.first
-			}
-			if r := m.rules[name]; r != nil && once("make "+name) {
-				list = append(list, strings.Split(strings.TrimSpace(m.expanded(r.recipe)), "\n")...)
-				for _, n := range r.needs {
-					add(n)
-				}
+		if r := m.rules[name]; r != nil && f.once("make "+name) {
+			list = append(list, strings.Split(strings.TrimSpace(m.expanded(r.recipe.String())), "\n")...)
+			for _, n := range r.needs {
+				add(n)
 			}
 		}
-		for _, n := range names {
-			add(n)
-		}
-		break
+	}
+	for _, n := range names {
+		add(n)
 	}
 	return list
 }
 
 // within returns the commands that one command runs in turn.
-func within(command string, read func(name string) []byte, seen map[string]bool) (list []string) {
-	once := func(what string) bool {
-		is := seen[what]
-		seen[what] = true
-		return !is
-	}
-	list = recipes(command, read, once)
+func (f *follower) within(command string) (list []string) {
+	list = f.recipes(command)
 	for _, segment := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";&|()\n", r) }) {
 		words := strings.Fields(segment)
 		if i := slices.IndexFunc(words, func(w string) bool {
@@ -80,7 +101,7 @@ func within(command string, read func(name string) []byte, seen map[string]bool)
 		}); i >= 0 {
 			for _, name := range words[i+1:] {
 				for _, n := range []string{"pre" + name, name, "post" + name} {
-					if said := script(read("package.json"), n); said != "" && once("npm "+n) {
+					if said := f.scripts()[n]; said != "" && f.once("npm "+n) {
 						list = append(list, said)
 					}
 				}
@@ -88,8 +109,9 @@ func within(command string, read func(name string) []byte, seen map[string]bool)
 		}
 		for _, w := range words {
 			w = path.Clean(strings.TrimLeft(w, "@-"))
-			if ext := path.Ext(w); (ext == ".sh" || ext == "" || ext == ".bash") && !strings.HasPrefix(w, "/") && once("sh "+w) {
-				text := read(w)
+			ext := path.Ext(w)
+			if (ext == ".sh" || ext == "" || ext == ".bash") && !strings.HasPrefix(w, "/") && f.once("sh "+w) {
+				text := f.read(w)
 				if ext == "" && !strings.HasPrefix(string(text), "#!") {
 					continue
 				}
@@ -102,13 +124,4 @@ func within(command string, read func(name string) []byte, seen map[string]bool)
 		}
 	}
 	return list
-}
-
-// script returns a script of a package.json; "" if there is none.
-func script(text []byte, name string) string {
-	var manifest struct{ Scripts map[string]string }
-	if json.Unmarshal(text, &manifest) != nil {
-		return ""
-	}
-	return manifest.Scripts[name]
 }

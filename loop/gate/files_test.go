@@ -335,6 +335,18 @@ func TestGuarded(t *testing.T) {
 		{".gitattributes", "", "*.go text\n", false},
 		{".gitattributes", "", "* text=auto eol=lf\n*.sh -text\n*.lock linguist-generated=true\ndocs export-ignore\n", false},
 		{".gitattributes", "", "# *.yml -diff\n\n", false},
+		{"package.json", "{}", `{"simple-git-hooks": {"pre-push": "sh a.sh"}}`, true},
+		{"package.json", "{}", `{"packageManager": "yarn@https://example.com/y.tgz"}`, true},
+		{"package.json", "{}", `{"packageManager": "yarn@4.1.0"}`, false},
+		{"composer.json", "{}", `{"scripts": {"post-install-cmd": ["sh a.sh"]}}`, true},
+		{"composer.json", "{}", `{"scripts": {"test": "phpunit"}}`, false},
+		{"sub/binding.gyp", "", "{}", true},
+		{".bsp/a.json", "", "{}", true},
+		{"hooks/pre-commit", "", "exit", true},
+		{"src/hooks/use-push.ts", "", "a", false},
+		{".azuredevops/a.yml", "", "a", true},
+		{".gitattributes", "", "\f\n\u00a0\n", false},
+		{".gitattributes", "", "\f -diff\n", true},
 		{".gitattributes", "", "*.yml -diff\n", true},
 		{".gitattributes", "", "*.yml\t-diff", true},
 		{".gitattributes", "", "*.yml text diff=html\r\n", true},
@@ -446,5 +458,20 @@ func TestCodeThatCommandsRun(t *testing.T) {
 	if both.Passed || both.Tests.Tests["b"] != testresult.Passed || both.Tests.Tests["a"] != testresult.Failed ||
 		both.Tests.Tests["c"] != testresult.Failed {
 		t.Errorf("both: %+v %+v", both, both.Tests)
+	}
+}
+
+// TestVariablesThatGrow: the commands of a Makefile are bounded, whatever its variables.
+func TestVariablesThatGrow(t *testing.T) {
+	text := "a = " + strings.Repeat("$(a) ", 2000) + "\ntest:\n\t$(a)\n"
+	rules := gate.Rules{Tests: []string{gate.Auto}, Shared: []string{"make test"}}
+	read := func(name string) []byte {
+		if name == "Makefile" {
+			return []byte(text)
+		}
+		return nil
+	}
+	if list := rules.Changes([]gate.File{{Path: "a.c", Is: []byte("x")}}, read); len(list) > 0 {
+		t.Error(list)
 	}
 }

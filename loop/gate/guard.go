@@ -35,14 +35,21 @@ var guards = []guard{
 		"azure-pipelines*.yml .azure-pipelines/** bitbucket-pipelines.yml cloudbuild.y*ml buildspec.y*ml",
 		"CI of Azure, Bitbucket, Google and AWS, at each push",
 	},
+	{
+		".harness/** {.,}bitrise.yml codemagic.y*ml {.,}zuul.y*ml {.,}zuul.d/** .packit.y*ml .copr/** .pipelines/** " +
+			".azuredevops/** amplify.yml screwdriver.y*ml .cnb.yml .workflow/** .codecatalyst/** ci_scripts/** " +
+			".taskcluster.yml .buildkite.y*ml .semaphore.yml .concourse/** .gocd.y*ml {.,}cirun.yml {.,}cloudbuild.{y*ml,json}",
+		"further CI services, at each push",
+	},
 	{"**/jenkinsfile **/jenkinsfile.* **/*.jenkinsfile", "Jenkins, at each push"},
 	{
 		".netlify/** netlify.toml vercel.json render.yaml",
 		"hosting services, which build and deploy each push",
 	},
 	{
-		".husky/** .githooks/** .git-hooks/** **/.pre-commit-config.yaml **/{.,}lefthook{,-local}.{y*ml,toml,json} " +
-			"**/.overcommit.yml **/.huskyrc* **/.simple-git-hooks.* **/.lintstagedrc* **/.captain*.json",
+		".husky/** .githooks/** .git-hooks/** **/.pre-commit-config.yaml **/{.,}lefthook{,-local}.{y*ml,toml,json,jsonc} " +
+			"**/.overcommit.yml **/.huskyrc* **/.simple-git-hooks.* **/.lintstagedrc* **/.captain*.json " +
+			".hooks/** **/prek.toml {.,}hooks/{pre,post,commit,prepare}-{commit,push,checkout,merge,rewrite,msg,commit-msg}",
 		"git hooks, at each commit and push",
 	},
 	{"**/.envrc **/{.,}mise.toml **/{.,}mise.*.toml **/.mise/** **/mise/config*.toml **/.rtx.toml **/.autoenv* " +
@@ -53,22 +60,25 @@ var guards = []guard{
 		"JetBrains' editors, when they open the project",
 	},
 	{
-		"**/.zed/{tasks,settings,debug}.json **/.nova/** **/*.sublime-project",
-		"Zed, Nova and Sublime Text, when they open the folder",
+		"**/.zed/{tasks,settings,debug}.json **/.nova/** **/*.sublime-project **/.theia/** **/.bsp/** " +
+			"**/.externaltoolbuilders/** **/.project",
+		"Zed, Nova, Sublime Text, Theia, Metals and Eclipse, when they open the folder",
 	},
 	{
-		"**/.exrc **/.nvimrc **/.nvim.lua **/.vimrc **/.lvimrc **/.local.vimrc **/.vim/** **/.helix/**",
+		"**/.exrc **/.nvimrc **/.nvim.lua **/.vimrc **/.lvimrc **/.local.vimrc **/.vim/** **/.helix/** " +
+			"**/.nvim/** **/.vimspector.json **/.ycm_extra_conf.py **/.kakrc",
 		"vim, neovim and helix, when they open a file",
 	},
 	{"**/.dir-locals.el **/.dir-locals-2.el", "emacs, when it opens a file"},
 	{
-		"**/.devcontainer/** **/.devcontainer.json **/.gitpod.yml **/.gitpod.dockerfile **/.ona/** **/.idx/**",
+		"**/.devcontainer/** **/.devcontainer.json **/.gitpod.yml **/.gitpod.dockerfile **/.ona/** **/.idx/** " +
+			"**/.replit **/.codesandbox/** **/.stackblitzrc",
 		"development containers, when they are made",
 	},
 	{
 		"**/.npmrc **/.yarnrc **/.yarnrc.yml **/.yarn/{plugins,releases}/** **/{.,}pnpmfile.{c,m,}js **/bunfig.toml " +
-			"**/.pnp.{cjs,loader.mjs}",
-		"npm, yarn, pnpm and bun, at each install and command",
+			"**/.pnp.{cjs,loader.mjs} **/.corepack.env **/binding.gyp",
+		"npm, yarn, pnpm, bun and corepack, at each install and command",
 	},
 	{"**/.cargo/config **/.cargo/config.toml **/rust-toolchain{,.toml}", "cargo and rustup, at each command"},
 	{"**/.mvn/**", "Maven, at each command"},
@@ -78,12 +88,17 @@ var guards = []guard{
 	},
 	{"**/nuget.config", "NuGet, at each restore"},
 	{
+		"**/{uv,pdm}.toml **/{.,}ansible.cfg **/.{jvmopts,sbtopts} **/.bazeliskrc tools/bazel",
+		"uv, pdm, Ansible, programs on the JVM and bazelisk, at each command",
+	},
+	{
 		"**/codeowners .github/{settings,mergify}.yml .mergify.yml .mergify/** .kodiak.toml bors.toml",
 		"forges and their bots, at each pull request: who approves, and what is merged",
 	},
 	{
 		"**/.bundle/config **/.bazelrc **/pip.conf **/.condarc **/.irbrc **/.pryrc **/.gdbinit **/.lldbinit " +
-			"**/.rprofile **/.ghci **/.iex.exs **/.pdbrc{,.py} **/.byebugrc **/.octaverc",
+			"**/.rprofile **/.ghci **/.iex.exs **/.pdbrc{,.py} **/.byebugrc **/.octaverc " +
+			"**/.{rdbgrc,perldb,ocamlinit,erlang}",
 		"bundler, bazel, pip, conda, debuggers and interactive shells of languages, when they start in the folder",
 	},
 	{"**/.gitmodules **/.gitconfig **/.lfsconfig", "git, at fetches and updates"},
@@ -100,6 +115,16 @@ var guards = []guard{
 		".amazonq/** .amp/** .factory/** .openhands/** .rules **/warp.md **/crush.md **/.mcp.json",
 		"Amazon Q, Amp, Factory, OpenHands, Zed, Warp and others, at their start",
 	},
+	{
+		".agent/** .rovodev/** .devin/** .warp/** .antigravity/** .jules/** .conductor/** conductor.json .superset/** " +
+			".vibe/** .kimi/** .iflow/** **/iflow.md .codebuddy/** **/codebuddy.md {.,}forge.yaml {.,}firebender.json " +
+			".firebender/** .pi/** gptme.toml codemcp.toml .serena/** .{claude,cursor}-plugin/** agent.md {.,}mcp.json .mcp/**",
+		"Antigravity, Rovo Dev, Devin, Conductor, Mistral Vibe, iFlow, CodeBuddy and others, at their start",
+	},
+	{
+		".coderabbit.y*ml .pr_agent.toml greptile.json {.,}sweep.yaml ellipsis.yaml",
+		"agents that review pull requests",
+	},
 	{"**/ralph.yaml", "ralph, at each run"},
 }
 
@@ -110,8 +135,14 @@ var harmless = regexp.MustCompile(`^[-!]?(text|eol|crlf|whitespace|ident|encodin
 // unread matches placeholders for contents that are large or no text.
 var unread = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
-// installs are the scripts of package.json that run when it is installed.
-var installs = []string{"preinstall", "install", "postinstall", "prepare", "prepublish", "preprepare", "postprepare"}
+// installs are the scripts of package.json and composer.json that run when it is installed.
+var installs = []string{
+	"preinstall", "install", "postinstall", "prepare", "prepublish", "preprepare", "postprepare",
+	"pre-install-cmd", "post-install-cmd", "pre-update-cmd", "post-update-cmd", "pre-autoload-dump", "post-autoload-dump",
+}
+
+// hookKeys are the keys of package.json that define git hooks.
+var hookKeys = []string{"husky", "simple-git-hooks", "lint-staged", "pre-commit", "pre-push", "gitHooks", "gypfile"}
 
 // Guarded returns the files that a person has to approve before they are merged, by the conventions and by more
 // patterns, ignoring case. A pattern after "!" excludes files.
@@ -124,7 +155,7 @@ func Guarded(files []File, more []string) (list []File) {
 	for _, f := range files {
 		switch folded := fold(path.Base(f.Path)); {
 		case folded == ".gitattributes" && attributes(f.Was) != attributes(f.Is),
-			folded == "package.json" && installed(f.Was) != installed(f.Is), risky(f):
+			slices.Contains([]string{"package.json", "composer.json"}, folded) && installed(f.Was) != installed(f.Is), risky(f):
 			if !Matches(taken(more), f.Path) {
 				list = append(list, f)
 			}
@@ -152,12 +183,14 @@ func taken(patterns []string) (list []string) {
 
 // attributes returns the lines of .gitattributes that have attributes not known to be harmless: one may name a program
 // or hide a difference, or be a macro that does.
-func attributes(text []byte) (lines string) {
+func attributes(text []byte) string {
 	if unread.Match(text) {
 		return string(text)
 	}
+	var lines strings.Builder
+	blank := func(r rune) bool { return strings.ContainsRune(" \t\r\n", r) } // git's, which has fewer than Unicode
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
-		rest := strings.Trim(line, " \t\r\n")
+		rest := strings.TrimFunc(line, blank)
 		if rest == "" || rest[0] == '#' {
 			continue
 		}
@@ -166,11 +199,11 @@ func attributes(text []byte) (lines string) {
 				rest = "quoted" + rest[len(quoted):]
 			}
 		}
-		if slices.ContainsFunc(strings.Fields(rest)[1:], func(a string) bool { return !harmless.MatchString(a) }) {
-			lines += line
+		if slices.ContainsFunc(strings.FieldsFunc(rest, blank)[1:], func(a string) bool { return !harmless.MatchString(a) }) {
+			lines.WriteString(line)
 		}
 	}
-	return lines
+	return lines.String()
 }
 
 // Linked returns patterns for the targets of guarded links, over further links. links are all links of a commit with
@@ -203,14 +236,26 @@ func Linked(links map[string]string, guarded func(name string) bool) (patterns [
 // mostLinked bounds the number of link targets: links may form circles that grow.
 const mostLinked = 1000
 
-// installed returns the scripts of a package.json that run when it is installed.
-func installed(text []byte) (scripts string) {
-	var manifest struct{ Scripts map[string]string }
+// installed returns the parts of a package.json or composer.json that run when it is installed, or at commits: scripts,
+// git hooks, and a package manager from an address.
+func installed(text []byte) string {
+	var manifest map[string]json.RawMessage
+	var scripts map[string]json.RawMessage
 	if text != nil && json.Unmarshal(text, &manifest) != nil {
 		return string(text)
 	}
-	for _, name := range installs {
-		scripts += manifest.Scripts[name] + "\n"
+	if said := manifest["scripts"]; said != nil && json.Unmarshal(said, &scripts) != nil {
+		return string(text)
 	}
-	return scripts
+	var b strings.Builder
+	for _, name := range installs {
+		b.WriteString(string(scripts[name]) + "\n")
+	}
+	for _, name := range hookKeys {
+		b.WriteString(string(manifest[name]) + "\n")
+	}
+	if manager := string(manifest["packageManager"]); strings.Contains(manager, "://") {
+		b.WriteString(manager)
+	}
+	return b.String()
 }

@@ -110,6 +110,19 @@ func keys(names ...string) func(string, []string) part {
 	}
 }
 
+// parted separates the lines of a text.
+func parted(text []byte, decides func(line string) bool) (deciding, rest string) {
+	var yes, no strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if decides(line) {
+			yes.WriteString(line)
+		} else {
+			no.WriteString(line)
+		}
+	}
+	return yes.String(), no.String()
+}
+
 // section matches the heading of a section in TOML and in files of settings.
 var section = regexp.MustCompile(`^\s*\[+\s*([^\[\]]+?)\s*\]+\s*(#.*)?$`)
 
@@ -122,17 +135,12 @@ func sections(names, keys string) func(string, []string) part {
 	}
 	split := func(text []byte) (decides, rest string) {
 		in := false
-		for line := range strings.Lines(string(text)) {
+		return parted(text, func(line string) bool {
 			if m := section.FindStringSubmatch(line); m != nil {
 				in = name.MatchString(strings.ReplaceAll(m[1], `"`, ""))
 			}
-			if in || key.MatchString(line) {
-				decides += line
-			} else {
-				rest += line
-			}
-		}
-		return decides, rest
+			return in || key.MatchString(line)
+		})
 	}
 	return func(string, []string) part {
 		return part{
@@ -154,7 +162,7 @@ func sections(names, keys string) func(string, []string) part {
 func module(string, []string) part {
 	split := func(text []byte) (decides, rest string) {
 		in, whole := false, false // in a directive that decides, and in a block of it
-		for line := range strings.Lines(string(text)) {
+		return parted(text, func(line string) bool {
 			word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 			if !whole {
 				in = slices.Contains([]string{"replace", "ignore", "replace(", "ignore("}, word)
@@ -162,13 +170,8 @@ func module(string, []string) part {
 			} else if word == ")" {
 				whole = false
 			}
-			if in {
-				decides += line
-			} else {
-				rest += line
-			}
-		}
-		return decides, rest
+			return in
+		})
 	}
 	return part{
 		decides: func(text []byte) string {
@@ -228,12 +231,13 @@ var testOnly = regexp.MustCompile(`^\s*#\[(?:cfg\((?:test|all\(test\b[^\]]*\))\)
 // rust separates the modules that are only compiled for tests. In rustfmt's format, a module ends with a brace in
 // the column of its beginning.
 func rust(string, []string) part {
-	split := func(text []byte) (decides, rest string) {
+	split := func(text []byte) (string, string) {
+		var decides, rest strings.Builder
 		lines := slices.Collect(strings.Lines(string(text)))
 		for i := 0; i < len(lines); i++ {
 			m := testOnly.FindStringSubmatch(lines[i])
 			if m == nil {
-				rest += lines[i]
+				rest.WriteString(lines[i])
 				continue
 			}
 			indent, _, _ := strings.Cut(lines[i], "#")
@@ -241,7 +245,7 @@ func rust(string, []string) part {
 			if strings.TrimSpace(m[1]) != "" { // the item begins in the line
 				end = i
 				if strings.Count(m[1], "{") <= strings.Count(m[1], "}") {
-					decides += lines[i]
+					decides.WriteString(lines[i])
 					continue
 				}
 				end++
@@ -253,10 +257,10 @@ func rust(string, []string) part {
 				end++
 			}
 			end = min(end, len(lines)-1)
-			decides += strings.Join(lines[i:end+1], "")
+			decides.WriteString(strings.Join(lines[i:end+1], ""))
 			i = end
 		}
-		return decides, rest
+		return decides.String(), rest.String()
 	}
 	return part{
 		test:    true,
@@ -272,17 +276,17 @@ func rust(string, []string) part {
 // A rule is a rule of a Makefile.
 type rule struct {
 	needs  []string
-	recipe string
+	recipe strings.Builder
 }
 
 // A makefile is the parsed part of one.
 type makefile struct {
 	rules  map[string]*rule
-	vars   map[string]string // all assignments of a name
+	vars   map[string][]string // all assignments of a name
 	phony  []string
-	always string // assignments that count everywhere: exported, or evaluated by make itself
-	first  string // the target that make builds by default
-	opaque bool   // it has conditions, includes or definitions, which are not read
+	always []string // assignments that count everywhere: exported, or evaluated by make itself
+	first  string   // the target that make builds by default
+	opaque bool     // it has conditions, includes or definitions, which are not read
 }
 
 var (
@@ -295,7 +299,7 @@ var (
 
 // readMakefile reads the rules and variables of a Makefile.
 func readMakefile(text []byte) *makefile {
-	m := &makefile{rules: map[string]*rule{}, vars: map[string]string{}}
+	m := &makefile{rules: map[string]*rule{}, vars: map[string][]string{}}
 	text = bytes.ReplaceAll(text, []byte("\\\n"), []byte(" "))
 	var in []*rule
 	for line := range strings.Lines(string(text)) {
@@ -303,7 +307,7 @@ func readMakefile(text []byte) *makefile {
 		switch {
 		case strings.HasPrefix(line, "\t"):
 			for _, r := range in {
-				r.recipe += strings.TrimSpace(line) + "\n"
+				r.recipe.WriteString(strings.TrimSpace(line) + "\n")
 			}
 			continue
 		case line == "" || strings.HasPrefix(strings.TrimSpace(line), "#"):
@@ -314,9 +318,9 @@ func readMakefile(text []byte) *makefile {
 		}
 		in = nil
 		if a := assignment.FindStringSubmatch(line); a != nil {
-			m.vars[a[1]] += line + "\n"
+			m.vars[a[1]] = append(m.vars[a[1]], line+"\n")
 			if always.MatchString(line) {
-				m.always += line + "\n"
+				m.always = append(m.always, line+"\n")
 			}
 			continue
 		}
@@ -339,7 +343,7 @@ func readMakefile(text []byte) *makefile {
 			}
 			r.needs = append(r.needs, strings.Fields(strings.TrimPrefix(needs, "|"))...)
 			if recipe != "" {
-				r.recipe += strings.TrimSpace(recipe) + "\n"
+				r.recipe.WriteString(strings.TrimSpace(recipe) + "\n")
 			}
 			in = append(in, r)
 		}
@@ -347,12 +351,17 @@ func readMakefile(text []byte) *makefile {
 	return m
 }
 
-// expanded returns a text with the values of the variables that it refers to.
+// expanded returns a text with the values of the variables that it refers to, up to a bound: variables may grow with
+// each other.
 func (m *makefile) expanded(text string) string {
+	left := mostExpanded
 	for range deepest {
 		text = reference.ReplaceAllStringFunc(text, func(r string) string {
 			var values []string
-			for line := range strings.Lines(m.vars[reference.FindStringSubmatch(r)[1]]) {
+			for _, line := range m.vars[reference.FindStringSubmatch(r)[1]] {
+				if left -= len(line); left < 0 {
+					break
+				}
 				if a := assignment.FindStringSubmatch(strings.TrimSpace(line)); a != nil {
 					values = append(values, a[2])
 				}
@@ -362,6 +371,9 @@ func (m *makefile) expanded(text string) string {
 	}
 	return text
 }
+
+// mostExpanded bounds the values in an expanded text, in bytes.
+const mostExpanded = 1 << 20
 
 // made returns the targets that commands build with make: "" stands for the first.
 func made(commands []string) (list []string) {
@@ -405,17 +417,17 @@ func targets(_ string, commands []string) part {
 			return squeezed(string(text), "#")
 		}
 		var b strings.Builder
-		b.WriteString(m.always)
+		b.WriteString(strings.Join(m.always, ""))
 		for _, name := range []string{
 			"SHELL", ".SHELLFLAGS", "MAKEFLAGS", ".RECIPEPREFIX", ".DEFAULT_GOAL",
 			"PATH", "CC", "CXX", "VPATH", "GPATH", ".EXTRA_PREREQS",
 		} {
-			b.WriteString(m.vars[name])
+			b.WriteString(strings.Join(m.vars[name], ""))
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.rules)) {
 			special := strings.HasPrefix(name, ".") && name == strings.ToUpper(name) && name != ".PHONY"
 			if r := m.rules[name]; special || strings.Contains(name, "%") {
-				b.WriteString(name + ": " + strings.Join(r.needs, " ") + "\n" + r.recipe)
+				b.WriteString(name + ": " + strings.Join(r.needs, " ") + "\n" + r.recipe.String())
 			}
 		}
 		seen := map[string]bool{}
@@ -425,8 +437,9 @@ func targets(_ string, commands []string) part {
 			for _, v := range reference.FindAllStringSubmatch(text, -1) {
 				if !seen["$"+v[1]] {
 					seen["$"+v[1]] = true
-					b.WriteString(m.vars[v[1]])
-					variables(m.vars[v[1]])
+					said := strings.Join(m.vars[v[1]], "")
+					b.WriteString(said)
+					variables(said)
 				}
 			}
 		}
@@ -445,10 +458,10 @@ func targets(_ string, commands []string) part {
 			}
 			if named || slices.Contains(m.phony, name) {
 				b.WriteString(strings.Join(r.needs, " "))
-				variables(r.recipe)
+				variables(r.recipe.String())
 			}
-			b.WriteString("\n" + r.recipe)
-			for _, n := range append(slices.Clone(r.needs), made([]string{r.recipe})...) {
+			b.WriteString("\n" + r.recipe.String())
+			for _, n := range append(slices.Clone(r.needs), made([]string{r.recipe.String()})...) {
 				if n != "" {
 					add(n, false)
 				}
