@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"ralph/internal/text"
 )
 
 // Bounds for parsing one shell command. Beyond them it is unreadable.
@@ -55,19 +57,19 @@ func (s *shell) give(up string) {
 	}
 }
 
-func (s *shell) parse(text string, depth int) {
+func (s *shell) parse(source string, depth int) {
 	switch {
 	case depth > maxDepth || len(s.commands) > maxCommands:
 		s.give("this shell command hides others too deep")
 		return
-	case strings.Contains(text, unknown):
+	case strings.Contains(source, unknown):
 		s.give("a part of this shell command is computed before it is run as one")
 		return
-	case len(text) > maxText || nested(text) > maxNesting:
+	case len(source) > maxText || text.Nested(source) > maxNesting:
 		s.give("this shell command is too long to be read")
 		return
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(source), "")
 	if err != nil {
 		s.give("this shell command cannot be read")
 		return
@@ -83,22 +85,6 @@ func (s *shell) parse(text string, depth int) {
 		s.statement(stmt, depth)
 		s.remember(stmt, true)
 	}
-}
-
-// nested returns an upper bound for the depth of brackets and statements in a text, quoted ones
-// included.
-func nested(text string) (deepest int) {
-	open := 0
-	for i := range len(text) {
-		switch text[i] {
-		case '(', '{', '`', '[':
-			open++
-			deepest = max(deepest, open)
-		case ')', '}', ']':
-			open = max(open-1, 0)
-		}
-	}
-	return deepest + strings.Count(text, "if ") + strings.Count(text, "while ") + strings.Count(text, "for ")
 }
 
 // list reads statements one after the other.

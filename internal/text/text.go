@@ -250,3 +250,19 @@ func seen(r rune) rune {
 	}
 	return r
 }
+
+// Nested returns an upper bound for the depth of brackets and statements in the source of a shell script, quoted ones
+// included. Parsers need memory for each.
+func Nested(source string) (deepest int) {
+	open := 0
+	for i := range len(source) {
+		switch source[i] {
+		case '(', '{', '`', '[':
+			open++
+			deepest = max(deepest, open)
+		case ')', '}', ']':
+			open = max(open-1, 0)
+		}
+	}
+	return deepest + strings.Count(source, "if ") + strings.Count(source, "while ") + strings.Count(source, "for ")
+}

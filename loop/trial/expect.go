@@ -198,10 +198,10 @@ func (r *reading) declared(i int) bool {
 		r.l.name == "c" && r.is(i+1) == "(" && before != "return" && before != "else")
 }
 
-// line returns the end of a statement: the end of its line, unless the next line continues with a
-// dot.
+// line returns the end of a statement: the end of its line, unless the next line continues with a dot. It ends at
+// maxLine tokens, because each of thousands of open brackets may begin a statement.
 func (r *reading) line(i int) int {
-	for i < len(r.tokens) {
+	for limit := min(len(r.tokens), i+maxLine); i < limit; {
 		switch s := r.is(i); {
 		case r.kind(i) == newline:
 			n := i
@@ -223,6 +223,9 @@ func (r *reading) line(i int) int {
 	}
 	return i
 }
+
+// maxLine is the maximum number of tokens of a statement, outside of its brackets.
+const maxLine = 1000
 
 // statement reads an assertion that is a statement of Python.
 func (r *reading) statement(i int) int {

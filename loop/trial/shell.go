@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	display "ralph/internal/text"
 )
 
 // isShell reports whether a file is a script of a shell.
@@ -92,8 +94,14 @@ var builtins = regexp.MustCompile(`^(?:echo|printf|cd|exit|return|set|export|loc
 	`env|eval|exec|run|plan|chmod|git|ln|read|shift|unset|true|false|:|declare|readonly|sudo|xargs|timeout|load|setup|` +
 	`skip|fail|die|fatal|error|log)$`)
 
+// maxNesting is the number of nested brackets and statements beyond which a script is not parsed.
+const maxNesting = 10_000
+
 // readShell returns the expectations of a script; none if it cannot be parsed.
 func readShell(name, src string) []expectation {
+	if display.Nested(src) > maxNesting {
+		return nil
+	}
 	r := &shellReading{src: src}
 	for _, lang := range []syntax.LangVariant{syntax.LangBash, syntax.LangPOSIX} {
 		if path.Ext(name) == ".bats" {

@@ -95,7 +95,12 @@ type scanner struct {
 	src    string
 	at     int
 	tokens []lexeme
+	vain   int // bytes read for texts that do not end
 }
+
+// ends reports whether a text that begins there is looked for to its end. A malformed file may begin thousands that
+// have none.
+func (s *scanner) ends() bool { return s.vain <= 64*len(s.src) }
 
 // scan returns the tokens of a source file. For any input it ends, and never panics.
 func scan(l *language, src string) []lexeme {
@@ -210,12 +215,18 @@ func (s *scanner) comment() (ok bool) {
 		s.line()
 	case s.slashes && s.has("/*"):
 		s.skip("*/")
-	case s.name == "c" && s.has("#") && strings.TrimSpace(s.src[strings.LastIndexByte(s.src[:s.at], '\n')+1:s.at]) == "":
+	case s.name == "c" && s.has("#") && s.first():
 		s.line()
 	default:
 		return false
 	}
 	return true
+}
+
+// first reports whether only blanks precede the position in its line.
+func (s *scanner) first() bool {
+	before := strings.TrimRight(s.src[:s.at], " \t\r\f\v")
+	return before == "" || strings.HasSuffix(before, "\n")
 }
 
 // line moves to the end of the line.
@@ -272,8 +283,12 @@ func (s *scanner) quoted() (ok bool) {
 
 // until reads a text that ends with a text; ok is false if it does not end.
 func (s *scanner) until(from, begin int, end string) (ok bool) {
+	if !s.ends() {
+		return false
+	}
 	i := strings.Index(s.src[begin:], end)
 	if i < 0 {
+		s.vain += len(s.src) - begin
 		return false
 	}
 	s.at = begin + i + len(end)
@@ -296,7 +311,7 @@ func (s *scanner) hashed(from, i int) (ok bool) {
 // closed reads a text up to its quote. Only between backquotes, and in Ruby and PHP, it has several lines.
 func (s *scanner) closed(from, begin int, quote byte, raw bool) (ok bool) {
 	depth := 0 // of values in a template
-	for i := begin; i < len(s.src); i++ {
+	for i := begin; i < len(s.src) && s.ends(); i++ {
 		switch c := s.src[i]; {
 		case c == '\\' && !raw:
 			i++
@@ -317,6 +332,7 @@ func (s *scanner) closed(from, begin int, quote byte, raw bool) (ok bool) {
 			return false
 		}
 	}
+	s.vain += len(s.src) - begin
 	return false
 }
 
