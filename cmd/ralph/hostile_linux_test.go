@@ -119,6 +119,12 @@ func hostiles(address string) []hostile {
 				"; git update-ref HEAD $(git commit-tree -p $(git commit-tree -p HEAD -m b $t) -m c HEAD^{tree})",
 		},
 		{
+			id: "P8c", name: "200,000 branches, and a pair of refs in a circle", task: ralph.Completed, sentence: "done and verified",
+			script: `perl -e '$h = shift; print "# pack-refs with: peeled fully-peeled sorted \n"; ` +
+				`printf "$h refs/heads/b%06d\n", $_ for 1..200000' $(git rev-parse HEAD) > packed.log; mv packed.log .git/packed-refs; ` +
+				`echo ref: refs/heads/two > .git/refs/heads/one; echo ref: refs/heads/one > .git/refs/heads/two`,
+		},
+		{
 			id: "P9a", name: "100 MB of output of the check", task: ralph.Completed, sentence: "done and verified",
 			verify: "yes 0123456789 | head -c 100000000",
 		},

@@ -3,6 +3,7 @@ package worktree
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,19 @@ func ask[T any](t *Tree, ours func(*objects) (T, error), native func() (T, error
 
 // Refs returns the refs with a prefix and their commits.
 func (t *Tree) Refs(ctx context.Context, prefix string) (map[string]string, error) {
-	out, err := t.run(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname)", prefix)
+	return t.refs(ctx, prefix)
+}
+
+// Unmerged returns the refs with prefixes whose commits are not part of head, and their commits: the newest, up to a
+// maximum number.
+func (t *Tree) Unmerged(ctx context.Context, head string, most int, prefixes ...string) (map[string]string, error) {
+	options := []string{"--no-merged=" + head, "--sort=-committerdate", "--count=" + strconv.Itoa(most)}
+	return t.refs(ctx, slices.Concat(options, prefixes)...)
+}
+
+func (t *Tree) refs(ctx context.Context, args ...string) (map[string]string, error) {
+	args = slices.Concat([]string{"for-each-ref", "--format=%(objectname) %(refname)"}, args)
+	out, err := t.run(ctx, nil, args...)
 	refs := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok {

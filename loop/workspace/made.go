@@ -45,28 +45,28 @@ func (w *Workspace) commit(
 	return made, debris, c.pool.Here.Tree.Fetch(ctx, c.git, c.Base, made.Head, ref)
 }
 
-// SaveLoose saves the session's commits and stashes in the workspace that are
-// not part of head, as they would be lost with the workspace.
+// SaveLoose saves the session's commits and stashes in the workspace that are not part of head, as they would be lost
+// with the workspace: the newest [mostLoose].
 func (w *Workspace) SaveLoose(ctx context.Context, session, head string) error {
 	c := w.Clone
-	refs, err := c.git.Refs(ctx, "refs/")
+	refs, err := c.git.Unmerged(ctx, head, mostLoose, "refs/heads/", "refs/stash")
 	if err != nil {
 		return err
 	}
 	for name, commit := range refs {
-		if !strings.HasPrefix(name, "refs/heads/") && name != "refs/stash" || name == "refs/heads/"+TipBranch {
+		if name == "refs/heads/"+TipBranch {
 			continue
 		}
-		in, err := c.git.Ancestor(ctx, commit, head)
-		if err == nil && !in {
-			err = c.pool.Here.Tree.Fetch(ctx, c.git, c.Base, commit, lostRefs+session+"/"+strings.TrimPrefix(name, "refs/"))
-		}
+		err := c.pool.Here.Tree.Fetch(ctx, c.git, c.Base, commit, lostRefs+session+"/"+strings.TrimPrefix(name, "refs/"))
 		if err != nil {
 			return fmt.Errorf("%s of the workspace: %w", name, err)
 		}
 	}
 	return nil
 }
+
+// mostLoose is the maximum number of a session's branches and stashes that are saved beside its work.
+const mostLoose = 100
 
 // Aside returns a session's work in its workspace beside a commit: branches and stashes.
 func (w *Workspace) Aside(ctx context.Context, head string) ([]ralph.Aside, []string, error) {
