@@ -28,6 +28,7 @@ type View struct {
 	Layers  []Layer
 	Dir     string   // the working directory in it; "" is that of the command, which may be the path of a layer
 	Fixed   []string // files that can neither be changed nor replaced, as the command sees them
+	Masked  []string // files and folders that are empty for the command; set by [Box.Enter]
 	Network bool     // its own network, which has only a loopback interface
 	Shm     bool     // its own /dev/shm
 }
@@ -53,6 +54,19 @@ func (v View) provided() (made View, gone func(), err error) {
 		works = append(works, l.Work)
 	}
 	return made, gone, nil
+}
+
+// masked returns the hidden paths in the layers. A layer is writable, and Landlock cannot exclude a part of it.
+func (v View) masked(p Policy) (list []string) {
+	for _, l := range v.Layers {
+		for _, path := range p.below(l.At) {
+			shown := slices.ContainsFunc(p.below(path), func(b string) bool { return p.Paths[b] != Hidden })
+			if p.Paths[path] == Hidden && !shown {
+				list = append(list, path)
+			}
+		}
+	}
+	return list
 }
 
 // options returns the layer as options of mount(8). Writes are not flushed to the disk before the command ends: a

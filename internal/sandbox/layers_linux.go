@@ -55,7 +55,7 @@ func mountLayers(args []string) error {
 			return fmt.Errorf("mount the layers of %s: %w", l.At, err)
 		}
 	}
-	if err := v.fix(); err != nil {
+	if err := errors.Join(v.mask(), v.fix()); err != nil {
 		return err
 	}
 	if v.Shm {
@@ -75,6 +75,25 @@ func mountLayers(args []string) error {
 		return fmt.Errorf("give up capabilities: %w", err)
 	}
 	return fmt.Errorf("%s: %w", args[1], syscall.Exec(args[1], args[1:], os.Environ()))
+}
+
+// mask covers files and folders with empty ones.
+func (v View) mask() error {
+	for _, path := range v.Masked {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist): // an earlier command has removed it from its layer
+			continue
+		case err == nil && info.IsDir():
+			err = unix.Mount("tmpfs", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "size=4k")
+		case err == nil:
+			err = unix.Mount(os.DevNull, path, "", unix.MS_BIND, "")
+		}
+		if err != nil {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // fix makes files read-only. Their folders become mounts too, because a folder that is no mount could be replaced.

@@ -177,6 +177,9 @@ func (b Box) layer(spec *proc.Spec) (gone func(), err error) {
 	if v.Dir == "" {
 		v.Dir = spec.Dir
 	}
+	if b.Mechanism.Name == Landlock {
+		v.Masked = v.masked(b.Policy)
+	}
 	spec.Apart = proc.Namespaces{Mounts: true, Network: v.Network}
 	spec.First, err = first(v)
 	return gone, err
