@@ -211,8 +211,8 @@ func Follow(n News) Step {
 // markForm matches the mark at the beginning of ralph's own comments.
 var markForm = regexp.MustCompile(`^<!-- ralph: ([^\n]*?)(?:, queue \w+)? -->`)
 
-// mark returns the first line of a post. It separates ralph's comments from those of a person with the same account, and
-// those of a queue from those of others on the same repository. ralph searches for it before it sends a post again.
+// mark returns the first line of a post. It separates ralph's comments from those of a person with the same account,
+// and those of a queue from those of others on the same repository. ralph searches for it before it sends a post again.
 func mark(of, queue string) string { return "<!-- ralph: " + of + ", queue " + queue + " -->" }
 
 // Marked returns the subject in a comment's mark; ok is false if it has none.
