@@ -143,7 +143,7 @@ var unsteady = []struct {
 	{regexp.MustCompile(`(tasks?), (\d+ min )?[\d.]+ s\b`), "$1, 4.2 s"},
 	{regexp.MustCompile(`(\d+m|\b)(\d+ min )?[\d.]+ s\b`), "${1}0.4 s"}, // the m ends a colour
 	{regexp.MustCompile(`\S*/ralph scripted-agent`), "ralph scripted-agent"},
-	{regexp.MustCompile(`(sandbox: \w+)\s+\(.*?\)`), "$1"},
+	{regexp.MustCompile(`(?s)(sandbox: \w+)\s+\(.*?\)`), "$1"},
 }
 
 // hexName matches the short name of a commit or a session, behind the end of a colour.
