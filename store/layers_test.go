@@ -23,7 +23,7 @@ import (
 var layers = strings.Fields(`
 	turn.go store.go query.go faults.go dialect.go intact.go mark.go postgres.go changed.go transact.go
 	event.go trouble.go run.go filter.go feature.go learning.go
-	task.go session.go comment.go lost.go change.go verification.go dependency.go queue.go
+	task.go session.go comment.go lost.go change.go mergequeue.go verification.go dependency.go queue.go
 	person.go machine.go state.go project.go split.go human.go amendment.go prompt.go elsewhere.go totals.go permission.go
 	legacy.go open.go move.go import.go maintenance.go lease.go undo.go inbox.go plan.go unused.go usage.go
 	decide.go review.go facts.go search.go forge.go
