@@ -112,7 +112,7 @@ func (g *gitHubForge) Last(
 	return who, at, err
 }
 
-// edited returns the last editor of an issue's text, which REST does not tell; "" on a server without GraphQL.
+// edited returns the last editor of an issue's text, which REST does not tell; "" if nobody has edited it.
 func (g *gitHubForge) edited(ctx context.Context, issue int64) (who string, at time.Time, err error) {
 	var is struct {
 		Issue struct {
@@ -121,9 +121,6 @@ func (g *gitHubForge) edited(ctx context.Context, issue int64) (who string, at t
 		}
 	}
 	err = g.field(ctx, "issue(number: $number) { editor { login } lastEditedAt }", issue, &is)
-	if err != nil && !KindOf(err).Passes() {
-		err = nil
-	}
 	return is.Issue.Editor.Login, is.Issue.LastEditedAt, err
 }
 

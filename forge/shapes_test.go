@@ -287,6 +287,10 @@ func TestAnApp(t *testing.T) {
 	if _, err := f.Merge(t.Context(), 8, "abc"); KindOf(err) != Limited {
 		t.Errorf("it merges beside the merge queue: %v", err)
 	}
+	r.answers["POST /api/graphql"] = `{"errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}]}`
+	if who, _, err := f.Last(t.Context(), 1, Edited, ""); err == nil {
+		t.Errorf("an editor that may not be looked up is %q", who)
+	}
 }
 
 // TestAnIssueThatHasMoved to another repository gets no post: the client would read there instead of writing.
