@@ -41,6 +41,7 @@ func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	if *update {
 		keep(t, filepath.Join("testdata", newest+".sql.gz"))
+		return // the run in it counts as killed once this process has ended
 	}
 	want := schemaOf(t, file(t))
 	kept, err := filepath.Glob(filepath.Join("testdata", "*.sql.gz"))
