@@ -42,7 +42,7 @@ race: ## concurrent code, under the race detector
 		./internal/web/localhttp ./loop/agent/... ./loop/session ./mcpserver \
 		-skip 'CostsLittle|Giant|TestAgentsThatSpeakWrongly/.*/(.*64_MiB|a_flood|many_long_names)'
 	RALPH_TEST_STORM=1 $(gotest) -race -timeout 30m -p 2 -parallel 4 ./internal/proc ./internal/web ./loop ./loop/merging ./store \
-		-run 'Simulated(Fleet)?$$|AtOnce|Beside|Stream|Followed|TestServe|TestRun[A-Z]|InPreparation|OtherSessions|ToStop|WhileTheVerification|Crowd|Processes'
+		-run 'Simulated(Fleet)?$$|AtOnce|Beside|Stream|Followed|TestServe|TestRun[A-Z]|InPreparation|OtherSessions|ToStop|Crowd|Processes'
 	$(gotest) -race -timeout 30m ./cmd/ralph -run 'TestStories/(notify|parallel|serve)$$'
 
 lint: ## formatting and static checks; .golangci.yml says which, and why

@@ -38,7 +38,7 @@ type Syncer struct {
 	self   Account // account of the token; asked for once, and again after a failure
 	rights map[string]right
 	sure   bool      // every post has a known end; if not, search for a post before sending it
-	told   string    // what is wrong with the forge, as a person was told last
+	told   string    // the latest reported trouble of the forge; "" for none
 	wait   time.Time // no look before this time
 	failed bool      // the last look failed
 	asked  time.Time // when the forge was read last

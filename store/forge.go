@@ -221,8 +221,8 @@ func (tx *Tx) ForgePullOf(task int64) (p ForgePull, ok bool, err error) {
 	return forgePullRows.first(tx, `WHERE p.task_id = $1 ORDER BY p.id DESC`, task)
 }
 
-// PullsOf returns the branch of a task's open pull request, "" for none, and the number of those that were closed or
-// merged, without those of an undo.
+// PullsOf returns the branch of a task's open pull request, "" for none, and the number of its closed and merged ones.
+// It leaves out pull requests of an undo.
 func (tx *Tx) PullsOf(task int64) (branch string, ended int, err error) {
 	return branch, ended, tx.row(`SELECT coalesce(max(CASE WHEN p.open = 1 THEN p.branch END), ''),
 		coalesce(sum(1 - p.open), 0) FROM forge_pulls p JOIN changes c ON c.id = p.change_id

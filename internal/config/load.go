@@ -113,8 +113,8 @@ func Load(s Sources) (Loaded, error) {
 	return l, nil
 }
 
-// Idle returns the keys of `merge` that are set and have no effect with its mode.
-func (l *Loaded) Idle() (keys []string) {
+// Ineffective returns the keys that are set and have no effect with the value of merge.mode.
+func (l *Loaded) Ineffective() (keys []string) {
 	for _, k := range []struct {
 		key, mode string
 		set       bool

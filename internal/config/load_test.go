@@ -138,7 +138,7 @@ func TestKeysOfAnotherMode(t *testing.T) {
 		{"{auto: true, mode: pr}", ""},
 	} {
 		l := mustLoad(t, "merge: "+x.set+"\n")
-		if got := strings.Join(l.Idle(), " "); got != x.want {
+		if got := strings.Join(l.Ineffective(), " "); got != x.want {
 			t.Errorf("merge: %s: %q has no effect, not %q", x.set, got, x.want)
 		}
 	}

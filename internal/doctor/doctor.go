@@ -68,7 +68,7 @@ func Examine(
 	for _, w := range p.Config.Warnings {
 		note(Finding{"environment", true, w, ""})
 	}
-	for _, key := range p.Config.Idle() {
+	for _, key := range p.Config.Ineffective() {
 		found := key + " has no effect with merge.mode: " + p.Config.Merge.Mode
 		note(Finding{"configuration", true, found, "leave it out, or set merge.mode"})
 	}
