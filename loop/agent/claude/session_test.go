@@ -38,6 +38,9 @@ func fake(name string, change ...func(*claude.Options)) *claude.Agent {
 // impatient does not wait for an agent to end.
 func impatient(o *claude.Options) { o.ExitGrace, o.KillGrace = time.Millisecond, 10*time.Millisecond }
 
+// interrupting interrupts an agent at once, and then waits for its end.
+func interrupting(o *claude.Options) { o.ExitGrace, o.KillGrace = time.Millisecond, time.Minute }
+
 // assignment returns a minimal task.
 func assignment(t *testing.T) agent.Assignment {
 	return agent.Assignment{
@@ -77,7 +80,7 @@ func TestSessions(t *testing.T) {
 		{"polite", nil, ralph.Finished, 0, "ended its turn"},
 		{"talkative", nil, ralph.Finished, 0, "ended its turn"},
 		{"stubborn", impatient, ralph.Finished, -1, "ended its turn"},
-		{"apologetic", impatient, ralph.Finished, 1, "ended its turn"},
+		{"apologetic", interrupting, ralph.Finished, 1, "ended its turn"},
 		{"incurious", nil, ralph.Finished, 0, "ended its turn"},
 		{"complaining", nil, ralph.Finished, 0, "ended its turn"},
 		{"absent", nil, ralph.NoWork, 3, "unknown option '--verbose'"},
