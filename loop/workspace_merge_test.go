@@ -256,13 +256,13 @@ func TestAConflictThatIsNotMended(t *testing.T) {
 	}
 }
 
-// TestAnAgentLearnsOfAFailureOnlyOnceMerged: otherwise it would look for the cause in vain.
-func TestAnAgentLearnsOfAFailureOnlyOnceMerged(t *testing.T) {
+// TestAnAgentThatFailsWithMergedWorkGetsThatWork, and learns of it once: it could not find the cause without it.
+func TestAnAgentThatFailsWithMergedWorkGetsThatWork(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("! { test -f theirs && test -f mine; }")
 	b.add(ralph.Task{Title: "A"})
-	const merged = "together with the work merged since you began: that is the branch ralph/main here"
+	const merged = "together with the work merged since you began"
 	var told []bool
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 		write(t, filepath.Join(a.Dir, "mine"), "")
@@ -275,6 +275,9 @@ func TestAnAgentLearnsOfAFailureOnlyOnceMerged(t *testing.T) {
 			}
 			told = append(told, strings.Contains(a.TurnEnded(ctx, agent.Turn{}).Text, merged))
 			b.git(a.Dir, "rev-parse", "--verify", "-q", workspace.TipBranch)
+			if _, err := os.Stat(filepath.Join(a.Dir, "theirs")); err != nil {
+				t.Errorf("its folder does not have the merged work: %v", err)
+			}
 		}
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
 	}))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -272,7 +273,7 @@ func (d *damagedProject) mend(out string, fail func(string, ...any)) {
 			return
 		}
 		if m := remedyRemove.FindStringSubmatch(out); m != nil {
-			if err := os.Remove(m[1]); err != nil {
+			if err := os.Remove(m[1]); err != nil && !errors.Is(err, fs.ErrNotExist) { // the first of two remedies
 				d.t.Fatal(err)
 			}
 		}

@@ -118,7 +118,8 @@ func (s *Session) decideReply(ctx context.Context, found *finding, hears bool) (
 		r.lines, err = s.testLines(ctx, found)
 	case signals.ReplyRefused:
 		r.ignored = s.ignored(ctx)
-	case signals.ReplyConflict:
+	}
+	if err == nil && (r.kind == signals.ReplyConflict || r.kind == signals.ReplyRefused && found.moved) {
 		if r.marked, err = s.Workspace.Merge(ctx, s.shown, found.made); err != nil {
 			err = fmt.Errorf("merge the target into the workspace: %w", err)
 		}

@@ -117,8 +117,7 @@ func refused(r reply) string {
 		"if you cannot, call partial or stuck instead.\n")
 	explainRefusal(&b, r.refusal, r.found)
 	if r.found.moved {
-		b.WriteString("\nIt was checked together with the work merged since you began: that is the branch " +
-			workspace.TipBranch + " here.\n")
+		b.WriteString("\nIt was checked together with the work merged since you began. " + broughtIn(r.marked) + ".\n")
 	}
 	if len(r.ignored) > 0 {
 		b.WriteString("\nGit ignores these files of yours, so that they were not checked:\n- " +
@@ -127,18 +126,24 @@ func refused(r reply) string {
 	return b.String()
 }
 
+// broughtIn tells the agent that its workspace now has the merged work, and names the files with conflict marks.
+func broughtIn(marked []string) string {
+	text := "ralph has merged the commits that came (the branch " + workspace.TipBranch + " here) into your folder"
+	if len(marked) == 0 {
+		return text
+	}
+	return text + ". These files changed on both sides:\n\n- " + strings.Join(marked, "\n- ") +
+		"\n\nBetween the marks <<<<<<<, ======= and >>>>>>> stands first what has come, then yours; a file without marks " +
+		"is as it has come. Edit each so that both changes hold and no mark is left"
+}
+
 // sentBack tells the agent that its work conflicts with merged work, which is now in its workspace.
 func sentBack(r reply) string {
 	var b strings.Builder
 	f, marked := r.found, r.marked
-	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. ralph has merged the "+
-		"commits that came "+
-		"(the branch %s here) into your folder", f.conflict, workspace.TipBranch)
-	if len(marked) > 0 {
-		fmt.Fprintf(&b, ". These files changed on both sides:\n\n- %s\n\nBetween the marks <<<<<<<, ======= and >>>>>>> "+
-			"stands first what has come, then yours; a file without marks is as it has come. Edit each so that both changes "+
-			"hold and no mark is left", strings.Join(marked, "\n- "))
-	} else {
+	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. %s", f.conflict,
+		broughtIn(marked))
+	if len(marked) == 0 {
 		b.WriteString("; mend the failures")
 	}
 	b.WriteString(". See that your work still does what it was to do, and call the done tool again. " +

@@ -49,5 +49,6 @@ func TestRepliesAtTheEndOfATurn(t *testing.T) {
 	say("tests: nothing proves it", bare)
 	bare.found.evidence.Gate.Refused = "no test runs any more"
 	say("tests: refused", bare)
+	say("refused: fails with merged work alone", reply{kind: signals.ReplyRefused, found: &finding{moved: true}})
 	compare(t, "testdata/replies.md", b.String())
 }
