@@ -47,7 +47,7 @@ func (b *bench) newCrowd(ctx context.Context, names []string, verify string) cro
 	var script strings.Builder
 	for _, name := range names {
 		done := fmt.Sprintf("  done {\"summary\": %q}\n", name)
-		fmt.Fprintf(&script, "task Task %s.\n  run sh agent.sh %g %s\n%s", name, agentWaits, name, done)
+		fmt.Fprintf(&script, "task Task %s.\n  run sh agent.sh %g %s\n%s", name, b.waits(agentWaits), name, done)
 		for range 8 {
 			fmt.Fprintf(&script, "turn\n  run sh agent.sh merge %s\n%s", name, done)
 		}
@@ -81,15 +81,15 @@ func (c crowd) red(ctx context.Context) (n int) {
 
 // crowds measures how much faster several sessions are than one, and than a shell loop.
 func (b *bench) crowds(ctx context.Context) (rows []row) {
-	tasks := 32
+	tasks, mixed := 32, twelve
 	if b.small {
-		tasks = 4
+		tasks, mixed = 4, twelve[2:6] // which still conflict and break each other
 	}
 	own := make([]string, tasks)
 	for i := range own {
 		own[i] = fmt.Sprintf("own%d", i)
 	}
-	waits := fmt.Sprintf("sleep %g; sh verify.sh", verifyWaits)
+	waits := fmt.Sprintf("sleep %g; sh verify.sh", b.waits(verifyWaits))
 	measure := func(sessions int, names []string) (took samples, red int) {
 		c := b.newCrowd(ctx, names, waits)
 		took.took(c.work(ctx, sessions))
@@ -122,12 +122,12 @@ func (b *bench) crowds(ctx context.Context) (rows []row) {
 	})
 	var ours, theirs samples
 	for range max(b.rounds/2, 1) {
-		c := b.newCrowd(ctx, twelve, "sh verify.sh")
+		c := b.newCrowd(ctx, mixed, "sh verify.sh")
 		ours.took(c.work(ctx, 4))
 		red += c.red(ctx)
-		c = b.newCrowd(ctx, twelve, "sh verify.sh")
+		c = b.newCrowd(ctx, mixed, "sh verify.sh")
 		loop := string(must(crowdFiles.ReadFile("testdata/crowd/loop.sh")))
-		theirs.took(c.time(ctx, "bash", append([]string{"-c", loop, "loop", fmt.Sprint(agentWaits), "4"}, twelve...)...))
+		theirs.took(c.time(ctx, "bash", append([]string{"-c", loop, "loop", fmt.Sprint(b.waits(agentWaits)), "4"}, mixed...)...))
 	}
 	return append(rows,
 		ratio("twelve tasks of which six conflict, 4 sessions (floor: a shell loop)", ours, theirs, 1),

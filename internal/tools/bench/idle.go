@@ -62,7 +62,7 @@ func (p project) idles(ctx context.Context, what string, args []string, terminal
 		}
 		check(err)
 	}()
-	used, rss := watchIdle(ctx, cmd.Process.Pid, span)
+	used, rss := watchIdle(ctx, cmd.Process.Pid, min(span, 5*time.Second), span)
 	const most, share = 40.0, 0.1
 	cpu := samples{unit: "% of a core", values: []float64{100 * used.Seconds() / span.Seconds()}}
 	return []row{
@@ -83,9 +83,9 @@ func (p project) idles(ctx context.Context, what string, args []string, terminal
 	}
 }
 
-// watchIdle returns the time that a process uses in so long, and its memory ten times in between.
-func watchIdle(ctx context.Context, pid int, d time.Duration) (used time.Duration, rss samples) {
-	pause(ctx, 5*time.Second)
+// watchIdle returns the time that a process uses in so long after its first seconds, and its memory ten times in between.
+func watchIdle(ctx context.Context, pid int, first, d time.Duration) (used time.Duration, rss samples) {
+	pause(ctx, first)
 	before := cpuTime(pid)
 	rss.unit = "MB"
 	for range 10 {

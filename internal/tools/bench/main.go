@@ -49,6 +49,14 @@ func (b *bench) lasts(d time.Duration) time.Duration {
 	return d
 }
 
+// waits returns so many seconds, or a tenth of them if the bench is small.
+func (b *bench) waits(seconds float64) float64 {
+	if b.small {
+		return seconds / 10
+	}
+	return seconds
+}
+
 // A measurement makes rows of the table.
 type measurement struct {
 	name    string

@@ -118,6 +118,9 @@ func (b *bench) warm(ctx context.Context) []row {
 // remote returns the cost of pushing merges to a slow remote: eight tasks, four sessions at once.
 func (b *bench) remote(ctx context.Context) []row {
 	names := []string{"own0", "own1", "own2", "own3", "own4", "own5", "own6", "own7"}
+	if b.small {
+		names = names[:2]
+	}
 	measure := func(delay float64) (took, calls samples) {
 		c := b.newCrowd(ctx, names, "sh verify.sh")
 		// A remote over ssh, whose connections take their time, and are counted.
@@ -138,7 +141,7 @@ func (b *bench) remote(ctx context.Context) []row {
 		return took, calls
 	}
 	near, _ := measure(0)
-	far, calls := measure(1)
+	far, calls := measure(b.waits(1))
 	return []row{
 		ratio("eight tasks, 4 sessions, pushed to a remote that takes 1 s (floor: one that takes none)", far, near, 2),
 		{what: "… connections to it", product: calls, value: number(calls.median())},
