@@ -130,7 +130,7 @@ func (b *bench) crowds(ctx context.Context) (rows []row) {
 		theirs.took(c.time(ctx, "bash", append([]string{"-c", loop, "loop", fmt.Sprint(b.waits(agentWaits)), "4"}, mixed...)...))
 	}
 	return append(rows,
-		ratio("twelve tasks of which six conflict, 4 sessions (floor: a shell loop)", ours, theirs, 1),
+		ratio("twelve tasks of which six conflict, 4 sessions (floor: a shell loop)", ours, theirs, 0.9),
 		row{what: "… commits on main that do not pass, in both of these", value: fmt.Sprint(red), aim: "0", met: red == 0},
 	)
 }

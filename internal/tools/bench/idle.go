@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 	"ralph/store"
 )
 
-// idle measures an idle daemon, dashboard and live screen for half a minute, without their first seconds.
+// idle measures an idle daemon, dashboard and live screen together for half a minute, without their first seconds.
 func (b *bench) idle(ctx context.Context) []row {
 	p := b.newProject(ctx, 100)
 	p.fill(ctx, func(tx *store.Tx) {
@@ -28,8 +30,7 @@ func (b *bench) idle(ctx context.Context) []row {
 		}
 	})
 	span := b.lasts(30 * time.Second)
-	var list []row
-	for _, w := range []struct {
+	commands := []struct {
 		what     string
 		args     []string
 		terminal bool
@@ -37,10 +38,18 @@ func (b *bench) idle(ctx context.Context) []row {
 		{"daemon", []string{"run", "--daemon"}, false},
 		{"dashboard", []string{"serve", "--addr", "127.0.0.1:0"}, false},
 		{"live screen", []string{"watch"}, true},
-	} {
-		list = append(list, p.idles(ctx, w.what, w.args, w.terminal, span)...)
 	}
-	return list
+	lists, errs := make([][]row, len(commands)), make([]error, len(commands))
+	var wg sync.WaitGroup
+	for i, w := range commands { // at once, as they are used
+		wg.Go(func() {
+			defer caught(&errs[i])
+			lists[i] = p.idles(ctx, w.what, w.args, w.terminal, span)
+		})
+	}
+	wg.Wait()
+	check(errors.Join(errs...))
+	return slices.Concat(lists...)
 }
 
 // idles returns the CPU time of an idle command in the given time, in a terminal or not.
