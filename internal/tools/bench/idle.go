@@ -76,7 +76,7 @@ func (p project) idles(ctx context.Context, what string, args []string, terminal
 	cpu := samples{unit: "% of a core", values: []float64{100 * used.Seconds() / span.Seconds()}}
 	return []row{
 		{
-			what:    fmt.Sprintf("%s idle for %s: memory", what, span),
+			what:    fmt.Sprintf("%s idle for %s: memory of its own", what, span),
 			product: rss,
 			value:   number(rss.quantile(1)) + " MB at most",
 			aim:     "≤ 40 MB",
@@ -99,7 +99,7 @@ func watchIdle(ctx context.Context, pid int, first, d time.Duration) (used time.
 	rss.unit = "MB"
 	for range 10 {
 		pause(ctx, d/10)
-		rss.add(residentMB(pid))
+		rss.add(ownMB(pid))
 	}
 	return cpuTime(pid) - before, rss
 }
@@ -124,7 +124,7 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(used) * 10 * time.Millisecond
 }
 
-// residentMB returns the memory of a process that is in use, in MB (10⁶ bytes).
-func residentMB(pid int) float64 {
-	return must(strconv.ParseFloat(field(filepath.Join("/proc", strconv.Itoa(pid), "status"), "VmRSS"), 64)) * 1024 / 1e6
+// ownMB returns the memory of a process in use, without the pages of its program's file, in MB (10⁶ bytes).
+func ownMB(pid int) float64 {
+	return must(strconv.ParseFloat(field(filepath.Join("/proc", strconv.Itoa(pid), "status"), "RssAnon"), 64)) * 1024 / 1e6
 }

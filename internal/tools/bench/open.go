@@ -77,7 +77,7 @@ func (p project) changes(ctx context.Context, s serving, browsers int) (cpu, mem
 		before := cpuTime(s.cmd.Process.Pid)
 		change()
 		cpu.took(cpuTime(s.cmd.Process.Pid) - before)
-		memory.add(residentMB(s.cmd.Process.Pid))
+		memory.add(ownMB(s.cmd.Process.Pid))
 	}
 	return cpu, memory
 }
