@@ -105,19 +105,28 @@ func playCases(t *testing.T, agent string, p gatetest.Project) {
 		}
 		s.run(0, add...)
 	}
-	exit := ralph.ExitWaiting
-	if slices.ContainsFunc(p.Cases, func(c gatetest.Case) bool { return c.Found == "refused" }) {
-		exit = ralph.ExitFailed
-	}
-	out := s.run(exit, "run")
+	ran := s.command("run")
+	text, _ := ran.CombinedOutput() // its status depends on the trial's verdicts
+	out := string(text)
 	inbox := s.run(0, "inbox")
 	var list []ralph.Task
 	if err := json.Unmarshal([]byte(s.run(0, "task", "list", "--all", "--json")), &list); err != nil {
 		t.Fatal(err)
 	}
+	exit := ralph.ExitWaiting
+	if slices.ContainsFunc(list, func(t ralph.Task) bool { return t.State == (ralph.Task{Status: ralph.Failed}).Key() }) {
+		exit = ralph.ExitFailed
+	}
+	if got := ran.ProcessState.ExitCode(); got != exit {
+		t.Errorf("ralph run: exit status %d, want %d\n%s", got, exit, out)
+	}
 	for i, c := range p.Cases {
 		id, status, sentence, item := "TASK-"+strconv.Itoa(i+1), ralph.NeedsInput, "waits for approval of changed tests (", "tests changed TASK-%d"
 		kind, name, _ := strings.Cut(c.Found, " ")
+		at := slices.IndexFunc(list, func(t ralph.Task) bool { return t.ID == int64(i+1) })
+		if at >= 0 && kind != "" && strings.Contains((hostile{}).told(out, i+1), "can be changed without it failing") {
+			kind = "refused" // by the trial, before the gate
+		}
 		switch kind {
 		case "":
 			status, sentence, item = ralph.Completed, "done and verified", ""
@@ -128,7 +137,6 @@ func playCases(t *testing.T, agent string, p gatetest.Project) {
 		default:
 			sentence += name + " " + kind
 		}
-		at := slices.IndexFunc(list, func(t ralph.Task) bool { return t.ID == int64(i+1) })
 		if at < 0 || list[at].State != (ralph.Task{Status: status}).Key() {
 			t.Errorf("%s %s: the task is %v, want %s\n%s", c.ID, c.Name, list[at], status, out)
 			continue
