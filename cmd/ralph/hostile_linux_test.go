@@ -175,7 +175,7 @@ func TestHostileWorkspaces(t *testing.T) {
 	for _, kind := range []struct {
 		name string
 		environment
-		all bool // sessions; else those that a sandbox stops, or that leave files where it says, and all of them by make storm
+		all bool // sessions; else those that a sandbox stops or whose files it places, and all by make storm
 	}{
 		{"as root", environment{want: sandbox.Bubblewrap}, true},
 		{"as root, with Landlock", environment{bare: true, want: sandbox.Landlock}, false},
