@@ -1,67 +1,61 @@
 package worktree_test
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"ralph"
 	"ralph/internal/worktree"
 )
 
-// TestGoGitReadsLikeGit: go-git and native git read the same.
-func TestGoGitReadsLikeGit(t *testing.T) {
-	base := `git init -q -b main; seq 1 30 > list; printf 'a\nb' > open; printf '\0\1\2' > binary; : > empty; mkdir -p d/e
-		ln -s list link; echo x > d/e/f; echo x > d/g; printf '*.log\n/out/\n!keep.log\n' > .gitignore; echo kept > keep.log
-		git add -A; git commit -qm base; git tag -am x v1; seq 1 40 > list; git commit -qam second; echo '*.tmp' > .git/info/exclude; `
-	for name, tt := range map[string]struct{ before, session string }{
-		"edited":                    {"", "sed -i 's/^7$/seven/; /^9$/d' list; echo c >> open; printf '\\0\\3' > binary; echo y > empty"},
-		"moved and edited":          {"", "git mv list d/moved; echo more >> d/moved; git mv d/e/f d/e/h"},
-		"another mode and kind":     {"", "chmod +x list; rm link; ln -s open link; rm -r d; echo file > d; rm empty; mkdir empty; echo x > empty/x"},
-		"ignored, and not":          {"", "mkdir out; echo x > out/x; echo x > a.log; echo x > d/b.log; echo x > a.tmp; echo y > keep.log; git add -f a.log"},
-		"names":                     {"", "echo x > \"$(printf 'q\\n\\tü -n')\"; echo x > d.x; echo x > d0; mkdir d-; echo x > d-/x"},
-		"large":                     {"", "seq 1 300000 > large; seq 1 20 > list"},
-		"gone":                      {"", "git rm -qr d list; git commit -qm gone"},
-		"committed":                 {"", "echo x > new; git add new; git commit -qm new; git commit -q --allow-empty --amend -m again"},
-		"reset":                     {"", "echo x > new; git add new; git commit -qm new; git reset -q --hard HEAD~2"},
-		"a branch of an old commit": {"", "git switch -qc old HEAD~1; echo x > new; git add new; git commit -qm new"},
-		"merged":                    {"git switch -qc side HEAD~1; echo s > side; git add side; git commit -qm side; git switch -q main", "git merge -q --no-edit side"},
-		"stashed and packed":        {"", "echo x >> list; git stash -q; echo y > new; git add new; git commit -qm new; git gc -q --prune=now"},
-		"another's objects":         {"cd ..; git clone -qs old new; rm -rf shared; mv old shared; mv new old; cd old; git config advice.x 1; echo ../../../shared/.git/objects > .git/objects/info/alternates", "echo x > new; git add new; git commit -qm new"},
-		"uncommitted before":        {"echo x >> list; echo x > mine; git rm -q --cached open", "echo y >> list; echo x > new; git add -A; git commit -qm all"},
-		"a repository within":       {"git init -q in; cd in; git commit -q --allow-empty -m in; cd ..; git add in", "cd in; git commit -q --allow-empty -m more; echo x > x"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "old")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
+// TestPairs: go-git and native git find the same files of two commits, with their contents, and ids for files that are
+// no text.
+func TestPairs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sh(t, dir, `git init -q -b main; printf 'a\r\n' > text; echo x > moved; : > empty; printf '\0\1' > binary; echo run > mode
+		git init -q in; git -C in commit -q --allow-empty -m in; git add -A 2> /dev/null; git commit -qm one
+		echo '* -diff text' > .gitattributes; echo b > text; git mv moved "$(printf 'n\tü')"; echo y > empty; printf '\0\2' > binary
+		chmod +x mode; yes | head -c 1048577 > large; git -C in commit -q --allow-empty -m more; git add -A; git commit -qm two`)
+	id := func(name string) string { return strings.TrimSpace(sh(t, dir, "git rev-parse '"+name+"'")) }
+	type pair struct{ Was, Is string }
+	want := map[string]pair{
+		".gitattributes": {"", "* -diff text\n"}, "text": {"a\r\n", "b\n"}, "moved": {"x\n", ""}, "n\tü": {"", "x\n"},
+		"empty": {"", "y\n"}, "mode": {"run\n", "run\n"}, "binary": {id("HEAD~1:binary"), id("HEAD:binary")},
+		"large": {"", id("HEAD:large")},
+		"in":    {"Subproject commit " + id("HEAD~1:in") + "\n", "Subproject commit " + id("HEAD:in") + "\n"},
+	}
+	for _, native := range []bool{false, true} {
+		tree := open(t, dir)
+		if native {
+			worktree.OnlyNative(tree)
+		}
+		pairs, err := tree.Pairs(t.Context(), id("HEAD~1"), id("HEAD^{tree}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]pair{}
+		for _, p := range pairs {
+			got[p.Path] = pair{string(p.Was), string(p.Is)}
+			if (p.From == "") != (p.Was == nil) || (p.To == "") != (p.Is == nil) {
+				t.Errorf("%s is in %q and %q, with contents %q and %q", p.Path, p.From, p.To, p.Was, p.Is)
 			}
-			sh(t, dir, base+tt.before)
-			ours, native := open(t, dir), open(t, dir)
-			worktree.OnlyNative(native)
-			begun := record(t, ours, "begun")
-			sh(t, dir, tt.session)
-			now := record(t, ours, "now")
-			if d := cmp.Diff(changes(t, native, begun, now), changes(t, ours, begun, now)); d != "" {
-				t.Errorf("the files by native git and go-git (+):\n%s", d)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("the pairs (-want +got):\n%s", d)
+		}
+		for _, f := range changes(t, tree, id("HEAD~1"), id("HEAD")) { // attributes hide no lines
+			if f.Path == "text" && (f.Added != 1 || f.Removed != 1) {
+				t.Errorf("text has %+v", f)
 			}
-			commits := func(tree *worktree.Tree) []ralph.Commit {
-				list, err := tree.Commits(t.Context(), now, begun)
-				if err != nil {
-					t.Fatal(err)
-				}
-				slices.SortFunc(list, func(a, b ralph.Commit) int { return strings.Compare(a.ID, b.ID) })
-				return list
-			}
-			if d := cmp.Diff(commits(native), commits(ours)); d != "" {
-				t.Errorf("the commits by native git and go-git (+):\n%s", d)
-			}
-		})
+		}
+		if is := tree.Content(t.Context(), id("HEAD"), "./large"); len(is) != 1<<20 {
+			t.Errorf("%d bytes of a large file", len(is))
+		}
+		if is := tree.Content(t.Context(), id("HEAD"), "none"); is != nil {
+			t.Errorf("a missing file is %q", is)
+		}
 	}
 }
 

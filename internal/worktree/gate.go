@@ -60,40 +60,32 @@ func (t *Tree) Pairs(ctx context.Context, from, to string) ([]Pair, error) {
 		}
 		return list, err
 	}, func() (list []Pair, err error) {
-		out, err := t.run(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", was, is)
-		if err != nil {
-			return nil, err
-		}
-		fields := strings.Split(string(out), "\x00")
-		for i := 0; i+1 < len(fields); i += 2 {
-			f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
-			if len(f) < 4 {
-				return nil, fmt.Errorf("git diff-tree answers %q", fields[i])
-			}
-			p := Pair{Blob: ralph.Blob{Path: fields[i+1]}}
-			for n, side := range []struct {
-				id      *string
-				content *[]byte
-			}{{&p.From, &p.Was}, {&p.To, &p.Is}} {
-				id := f[2+n]
-				if strings.Trim(id, "0") == "" {
-					continue
-				}
-				*side.id, *side.content = id, []byte(id)
-				if f[n] == moduleMode {
-					continue
-				}
-				if b, err := t.run(ctx, nil, "cat-file", "blob", id); err == nil && len(b) <= maxLines {
-					*side.content = b
-				}
-			}
+		changes, err := t.raw(ctx, was, is)
+		for _, c := range changes {
+			p := Pair{Blob: ralph.Blob{Path: c.path, From: c.was, To: c.is}}
+			p.Was, p.Is = t.content(ctx, c.modes[0], c.was), t.content(ctx, c.modes[1], c.is)
 			list = append(list, p)
 		}
-		return list, nil
+		return list, err
 	})
 }
 
-// Content returns a file in a commit, by its path relative to the top; nil if it is missing or large.
+// content returns the text of a file, as git reads it: see [Pair].
+func (t *Tree) content(ctx context.Context, mode, id string) []byte {
+	switch {
+	case id == "":
+		return nil
+	case mode == moduleMode:
+		return []byte("Subproject commit " + id + "\n")
+	}
+	b, err := t.run(ctx, nil, "cat-file", "blob", id)
+	if err != nil || len(b) > maxLines || isBinary(b) {
+		return []byte(id)
+	}
+	return b
+}
+
+// Content returns the first MiB of a file in a commit, by its path relative to the top; nil if it is missing.
 func (t *Tree) Content(ctx context.Context, commit, name string) []byte {
 	content, err := ask(t, func(o *objects) ([]byte, error) {
 		c, err := object.GetCommit(o, plumbing.NewHash(commit))
@@ -109,12 +101,12 @@ func (t *Tree) Content(ctx context.Context, commit, name string) []byte {
 			return nil, err
 		}
 		defer r.Close()
-		return io.ReadAll(io.LimitReader(r, maxLines))
+		return io.ReadAll(r)
 	}, func() ([]byte, error) { return t.run(ctx, nil, "cat-file", "blob", commit+":"+name) })
 	if err != nil {
 		return nil
 	}
-	return content
+	return content[:min(len(content), maxLines)]
 }
 
 // An Exchange gives a file of a tree the content from another commit, or the given content if the commit has the file.

@@ -99,14 +99,48 @@ func (t *Tree) movedLinks(ctx context.Context, from, to string) ([]Link, error) 
 
 // moved returns the paths that differ between two commits and have the mode in the second one, with their ids.
 func (t *Tree) moved(ctx context.Context, from, to, mode string) (list []Link, err error) {
-	out, err := t.run(ctx, nil, "diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames", from, to)
-	parts := strings.Split(string(out), "\x00")
-	for i := 0; i+1 < len(parts); i += 2 {
-		if f := strings.Fields(parts[i]); len(f) >= 4 && f[1] == mode {
-			list = append(list, Link{Path: parts[i+1], Commit: f[3]})
+	changes, err := t.raw(ctx, from, to)
+	for _, c := range changes {
+		if c.modes[1] == mode {
+			list = append(list, Link{Path: c.path, Commit: c.is})
 		}
 	}
 	return list, err
+}
+
+// A rawChange is a file that differs between two trees; the mode is "000000" and the id "" where it does not exist.
+type rawChange struct {
+	path    string // from the top
+	modes   [2]string
+	was, is string
+}
+
+// raw returns the files that differ between two trees. A renamed file is removed and added.
+func (t *Tree) raw(ctx context.Context, from, to string) ([]rawChange, error) {
+	out, err := t.run(ctx, nil, "diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames", from, to)
+	if err != nil {
+		return nil, err
+	}
+	return parseRaw(out)
+}
+
+// parseRaw parses git's output with --raw and -z.
+func parseRaw(out []byte) (list []rawChange, err error) {
+	fields := strings.Split(string(out), "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
+		if len(f) < 4 {
+			return nil, fmt.Errorf("git lists a changed file as %q", fields[i])
+		}
+		c := rawChange{path: fields[i+1], modes: [2]string{f[0], f[1]}, was: f[2], is: f[3]}
+		for _, id := range []*string{&c.was, &c.is} {
+			if strings.Trim(*id, "0") == "" {
+				*id = ""
+			}
+		}
+		list = append(list, c)
+	}
+	return list, nil
 }
 
 // moduleURL returns the address of a submodule, from people's configuration or else from a commit's

@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -10,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -20,10 +17,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
-	"github.com/go-git/go-git/v5/utils/diff"
-	"github.com/sergi/go-diff/diffmatchpatch"
-
-	"ralph"
 )
 
 // go-git reads the objects of a repository in this process: differences and contents of files. Native git does the
@@ -123,100 +116,13 @@ func (o *objects) entries(id plumbing.Hash) (map[string]object.TreeEntry, error)
 	return list, nil
 }
 
-// Bounds for detecting renames and counting lines.
-const (
-	maxRenames = 200
-	maxLines   = 1 << 20 // bytes; no lines are counted in larger files, as in native git with quiet
-	diffTime   = 5 * time.Second
-)
-
-// changed returns the files that differ between two trees, with their line counts. If many were
-// added and deleted, native git detects renames faster.
-func (o *objects) changed(ctx context.Context, from, to string) (files []ralph.FileChange, err error) {
-	list, err := o.deltas(ctx, plumbing.NewHash(from), plumbing.NewHash(to), "")
-	if err != nil {
-		return nil, err
-	}
-	empty := &plumbing.MemoryObject{}
-	empty.SetType(plumbing.TreeObject)
-	any, err := object.DecodeTree(o, empty) // go-git uses it to find blobs
-	if err != nil {
-		return nil, err
-	}
-	came, went, large := 0, 0, false
-	changes := make(object.Changes, 0, len(list))
-	for _, d := range list {
-		c := &object.Change{}
-		if !d.was.Hash.IsZero() {
-			c.From = object.ChangeEntry{Name: d.path, Tree: any, TreeEntry: d.was}
-		}
-		if !d.is.Hash.IsZero() {
-			c.To = object.ChangeEntry{Name: d.path, Tree: any, TreeEntry: d.is}
-		}
-		switch {
-		case d.was.Hash.IsZero():
-			came++
-		case d.is.Hash.IsZero():
-			went++
-		}
-		large = large || o.isLarge(d.was) || o.isLarge(d.is)
-		changes = append(changes, c)
-	}
-	if came > 0 && went > 0 {
-		if came > maxRenames || went > maxRenames || large {
-			return nil, errNative
-		}
-		if changes, err = object.DetectRenames(changes, &object.DiffTreeOptions{RenameScore: 50}); err != nil {
-			return nil, err
-		}
-	}
-	for _, c := range changes {
-		f := ralph.FileChange{Path: cmp.Or(c.To.Name, c.From.Name), Status: "modified"}
-		switch {
-		case c.From.Name == "":
-			f.Status = "added"
-		case c.To.Name == "":
-			f.Status = "deleted"
-		case c.From.Name != c.To.Name:
-			f.Status = "renamed"
-		}
-		if f.Added, f.Removed, err = o.lines(c.From.TreeEntry, c.To.TreeEntry); err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return files, ctx.Err()
-}
+// maxLines is the size of the largest file that is read as text, in bytes.
+const maxLines = 1 << 20
 
 // isLarge reports whether a file is too large to count its lines.
 func (o *objects) isLarge(e object.TreeEntry) bool {
 	n, err := o.EncodedObjectSize(e.Hash)
 	return err == nil && n > maxLines
-}
-
-// lines counts the lines that differ between two files; a binary file has none.
-func (o *objects) lines(was, is object.TreeEntry) (added, removed int, err error) {
-	if was.Hash == is.Hash {
-		return 0, 0, nil // the file only moved, or changed its mode
-	}
-	before, text, err := o.text(was)
-	if err != nil || !text {
-		return 0, 0, err
-	}
-	after, text, err := o.text(is)
-	if err != nil || !text {
-		return 0, 0, err
-	}
-	for _, d := range diff.DoWithTimeout(before, after, diffTime) {
-		n := strings.Count(strings.TrimSuffix(d.Text, "\n")+"\n", "\n")
-		switch d.Type {
-		case diffmatchpatch.DiffInsert:
-			added += n
-		case diffmatchpatch.DiffDelete:
-			removed += n
-		}
-	}
-	return added, removed, nil
 }
 
 // text returns a file's content; ok is false for large and binary files. A nested repository has a
@@ -239,5 +145,10 @@ func (o *objects) text(e object.TreeEntry) (text string, ok bool, err error) {
 		return "", false, err
 	}
 	b, err := io.ReadAll(r)
-	return string(b), !bytes.Contains(b[:min(len(b), 8000)], []byte{0}), errors.Join(err, r.Close())
+	return string(b), !isBinary(b), errors.Join(err, r.Close())
+}
+
+// isBinary reports whether a file is no text, as git decides.
+func isBinary(content []byte) bool {
+	return bytes.Contains(content[:min(len(content), 8000)], []byte{0})
 }

@@ -26,12 +26,14 @@ func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, optio
 	}
 	args := append(append([]string{}, shows...), options...)
 	args = append(append(args, from, to, "--"), paths...)
-	env := []string{
-		"GIT_LITERAL_PATHSPECS=1", "GIT_ATTR_NOSYSTEM=1",
-		"GIT_WORK_TREE=" + filepath.Join(t.common, "objects"), "GIT_INDEX_FILE=" + filepath.Join(t.common, "objects", "none"),
-	}
-	out, err := t.run(ctx, env, args...)
+	out, err := t.run(ctx, append(t.unattributed(), "GIT_LITERAL_PATHSPECS=1"), args...)
 	return string(out), err
+}
+
+// unattributed returns an environment in which git finds no attributes of the project.
+func (t *Tree) unattributed() []string {
+	objects := filepath.Join(t.common, "objects")
+	return []string{"GIT_ATTR_NOSYSTEM=1", "GIT_WORK_TREE=" + objects, "GIT_INDEX_FILE=" + filepath.Join(objects, "none")}
 }
 
 // Shown returns the difference of two commits for a person's decision. The files with the paths of whole come first,

@@ -30,21 +30,20 @@ func (t *Tree) keepUnedited(ctx context.Context, env []string, commit string) er
 		return err
 	}
 	var entries strings.Builder
-	fields := strings.Split(string(out), "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		f, name := strings.Fields(strings.TrimPrefix(fields[i], ":")), fields[i+1]
-		if len(f) < 4 {
-			return fmt.Errorf("git diff-index answers %q", fields[i])
-		}
-		if !slices.Contains(regular, f[0]) || !slices.Contains(regular, f[1]) {
+	changes, err := parseRaw(out)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if !slices.Contains(regular, c.modes[0]) || !slices.Contains(regular, c.modes[1]) {
 			continue
 		}
-		is, err := t.isBlob(name, f[2])
+		is, err := t.isBlob(c.path, c.was)
 		if err != nil {
 			return err
 		}
 		if is {
-			fmt.Fprintf(&entries, "%s %s\t%s\x00", f[1], f[2], name)
+			fmt.Fprintf(&entries, "%s %s\t%s\x00", c.modes[1], c.was, c.path)
 		}
 	}
 	if entries.Len() == 0 {

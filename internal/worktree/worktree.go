@@ -6,6 +6,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -297,24 +298,17 @@ func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 // Changes returns the files that differ between two commits, by path, including files of the repository outside of
 // the project's folder.
 func (t *Tree) Changes(ctx context.Context, from, to string) ([]ralph.FileChange, error) {
-	was, err := t.Whole(ctx, from)
+	if from == to {
+		return []ralph.FileChange{}, nil
+	}
+	// Attributes are relative to the current folder.
+	out, err := t.run(ctx, t.unattributed(), "-C", t.common, "-c", "core.attributesFile=/dev/null",
+		"diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv", "--raw", "--numstat",
+		cmp.Or(from, emptyTree), cmp.Or(to, emptyTree))
 	if err != nil {
 		return nil, err
 	}
-	is, err := t.Whole(ctx, to)
-	if err != nil || was == is {
-		return []ralph.FileChange{}, err
-	}
-	files, err := ask(t, func(o *objects) ([]ralph.FileChange, error) {
-		return o.changed(ctx, was, is)
-	}, func() ([]ralph.FileChange, error) {
-		out, err := t.run(ctx, nil, "diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv",
-			"--raw", "--numstat", was, is)
-		if err != nil {
-			return nil, err
-		}
-		return parseChanges(out)
-	})
+	files, err := parseChanges(out)
 	for i := range files {
 		files[i].Path = t.relative(files[i].Path)
 	}
