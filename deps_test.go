@@ -36,7 +36,7 @@ var imports = map[string][]string{
 	"ralph/internal/pipe":        {},
 	"ralph/internal/sandbox":     {"ralph/internal/proc", "ralph/internal/files"},
 	"ralph/internal/patch":       {},
-	"ralph/internal/picture":     {}, // for tests
+	"ralph/internal/picturetest": {}, // for tests
 	"ralph/internal/worktree":    {"ralph", "ralph/internal/environment", "ralph/internal/files", "ralph/internal/patch"},
 	"ralph/internal/schedule":    {},
 	"ralph/internal/systemd":     {"ralph/internal/proc"},

@@ -16,7 +16,7 @@ import (
 	"github.com/creack/pty"
 
 	"ralph/internal/inbox"
-	"ralph/internal/picture"
+	"ralph/internal/picturetest"
 	"ralph/internal/report"
 	"ralph/internal/term"
 	"ralph/internal/web/webtest"
@@ -32,14 +32,14 @@ func TestTheTerminalLooksLikeThis(t *testing.T) {
 		t.Skip("skipped: RALPH_TEST_SCREENSHOTS is not set")
 	}
 	const columns = 100
-	draw := func(name string, p picture.Picture) {
+	draw := func(name string, p picturetest.Picture) {
 		t.Helper()
 		p.Columns = columns
 		if err := os.WriteFile(filepath.Join(folder, name+".svg"), []byte(p.SVG()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	draw("demo", picture.Picture{
+	draw("demo", picturetest.Picture{
 		Text: "$ ralph demo\n" + steady(newScriptedProject(t, "", "").record(columns, "demo")), Rows: 30, Moves: true,
 		Title: "ralph demo: five tasks, of which four are merged after their checks passed, and one that lies fails",
 	})
@@ -72,8 +72,8 @@ func TestTheTerminalLooksLikeThis(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := strings.Join(strings.SplitAfter(listed.String(), "\n")[:29], "")
-	draw("inbox", picture.Picture{Text: "$ ralph inbox\n" + first, Rows: 30, Title: "ralph inbox: what waits for you"})
-	draw("report", picture.Picture{Text: "$ ralph report\n" + summed.String(), Rows: 46, Title: "ralph report: a night with its costs"})
+	draw("inbox", picturetest.Picture{Text: "$ ralph inbox\n" + first, Rows: 30, Title: "ralph inbox: what waits for you"})
+	draw("report", picturetest.Picture{Text: "$ ralph report\n" + summed.String(), Rows: 46, Title: "ralph report: a night with its costs"})
 }
 
 // TestEveryCommandLooksLikeThis draws the output of each command that prints more than a line, 80 columns wide, after a
@@ -105,7 +105,7 @@ func TestEveryCommandLooksLikeThis(t *testing.T) {
 		"help run", "help gate", "task list --help", "service print", "db check", "export --format markdown", "run Another --verify false",
 	} {
 		text := steady(strings.ReplaceAll(s.record(80, command), home, "/home/ann"))
-		p := picture.Picture{Text: "$ ralph " + command + "\n" + text, Columns: 80, Rows: 60, Title: "ralph " + command}
+		p := picturetest.Picture{Text: "$ ralph " + command + "\n" + text, Columns: 80, Rows: 60, Title: "ralph " + command}
 		name := "command-" + strings.Trim(regexp.MustCompile(`\W+`).ReplaceAllString(command, "-"), "-") + ".svg"
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(p.SVG()), 0o600); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ralph/internal/picture"
+	"ralph/internal/picturetest"
 )
 
 // TestWatchLooksLikeThis draws the screen with one, four and eight sessions, in three sizes, dark and light, into the
@@ -18,7 +18,7 @@ func TestWatchLooksLikeThis(t *testing.T) {
 	}
 	draw := func(name, scheme string, data func() *fake, width, height int) {
 		inTime(t, name, func(t *testing.T) {
-			p := picture.Picture{
+			p := picturetest.Picture{
 				Text: show(t, data(), width, height).model.View().Content, Columns: width, Rows: height, Scheme: scheme,
 				Title: "ralph watch: the sessions, what needs you, what the agent does, and the queue",
 			}

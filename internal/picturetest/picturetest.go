@@ -1,5 +1,5 @@
-// Package picture draws the text of a terminal as SVG, for the documentation and for tests that leave pictures.
-package picture
+// Package picturetest draws the text of a terminal as SVG, for the documentation and for tests that leave pictures.
+package picturetest
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package picture
+package picturetest
 
 import (
 	"encoding/xml"
