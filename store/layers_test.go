@@ -25,7 +25,7 @@ var layers = strings.Fields(`
 	event.go trouble.go run.go filter.go feature.go learning.go
 	task.go session.go comment.go lost.go change.go mergequeue.go verification.go dependency.go queue.go
 	person.go machine.go state.go project.go split.go human.go amendment.go prompt.go elsewhere.go totals.go permission.go
-	legacy.go open.go move.go import.go maintenance.go lease.go undo.go inbox.go plan.go unused.go usage.go
+	legacy.go open.go move.go import.go maintenance.go lease.go undo.go inbox.go plan.go usage.go
 	decide.go review.go facts.go search.go forge.go
 `)
 
