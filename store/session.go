@@ -119,10 +119,8 @@ func (tx *Tx) CountSessions(f SessionFilter) (n int, usd float64, err error) {
 	return n, usd, err
 }
 
-// outlines read only a session's cost and changes.
-var outlines = reads("sessions s", outline)
-
-func outline(s *ralph.Session) []field {
+// results read only a session's agent, cost, changes, decision, verification and notes.
+var results = reads("sessions s", func(s *ralph.Session) []field {
 	return []field{
 		{"s.id", &s.ID},
 		{"s.task_id", &s.TaskID},
@@ -136,31 +134,20 @@ func outline(s *ralph.Session) []field {
 		{"s.tokens", column(&s.Tokens)},
 		{"s.started_at", &s.StartedAt},
 		{"s.completed_at", &s.CompletedAt},
+		{"s.origin", &s.Origin},
+		{"s.worker", &s.Worker},
+		{"s.agent", &s.Agent},
+		{"s.agent_version", &s.AgentVersion},
+		{"s.model", &s.Model},
+		{"s.number", &s.Number},
+		{"s.verify", column(&s.Verify)},
+		{"s.notes", column(&s.Notes)},
+		{"s.strangers", &s.Strangers},
 	}
-}
-
-// Outlines lists the sessions of a filter, oldest first, with only their tasks, times, cost, changes and decisions.
-func (tx *Tx) Outlines(f SessionFilter) ([]ralph.Session, error) {
-	by := f.matching()
-	return outlines.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
-}
-
-// results read the fields of [outlines], the worker, the verification and the notes.
-var results = reads("sessions s", func(s *ralph.Session) []field {
-	return append(outline(s),
-		field{"s.origin", &s.Origin},
-		field{"s.worker", &s.Worker},
-		field{"s.agent", &s.Agent},
-		field{"s.agent_version", &s.AgentVersion},
-		field{"s.model", &s.Model},
-		field{"s.number", &s.Number},
-		field{"s.verify", column(&s.Verify)},
-		field{"s.notes", column(&s.Notes)},
-		field{"s.strangers", &s.Strangers},
-	)
 })
 
-// Results is [Tx.Outlines] with the agents, their numbers, the verification and the notes.
+// Results lists the sessions of a filter, oldest first, with only their tasks, times, agents, cost, changes, decisions,
+// verification and notes.
 func (tx *Tx) Results(f SessionFilter) ([]ralph.Session, error) {
 	by := f.matching()
 	return results.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)

@@ -187,7 +187,7 @@ func MorningOf(tx *store.Tx, since ralph.Time, spending float64) (m Morning, err
 
 // brief gathers a report's figures, and the changes.
 func brief(tx *store.Tx, f store.SessionFilter) (Report, error) {
-	sessions, err := tx.Outlines(f)
+	sessions, err := tx.Results(f)
 	if err != nil {
 		return Report{}, err
 	}
