@@ -64,20 +64,11 @@ func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 // SentBack counts how often the work of a filter's sessions was sent back, by task.
 func (tx *Tx) SentBack(f SessionFilter) (map[int64]int, error) {
 	by := f.matching()
-	type count struct {
-		task int64
-		n    int
-	}
-	list, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.task, &c.n) }, `
+	return byKey[int64, int](tx, `
 		SELECT s.task_id, count(*) FROM sessions s
 		JOIN events e ON e.task_id = s.task_id AND e.session_id = s.id
 			AND e.type = '`+ralph.EventType(ralph.ChangeSentBack{})+`'
 		`+by.where()+` GROUP BY s.task_id`, by.args...)
-	sentBack := map[int64]int{}
-	for _, c := range list {
-		sentBack[c.task] = c.n
-	}
-	return sentBack, err
 }
 
 // ChangeOf returns a task's newest change that is not being checked; ok is false if there is none.

@@ -84,7 +84,7 @@ func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 // Said counts a task's signals by verb; its other comments are counted under "".
 func (tx *Tx) Said(task int64) (map[ralph.Verb]int, error) {
 	// Every comment has a time. With this condition SQLite reads only idx_task_comments_timeline, and no row.
-	return counts[ralph.Verb](tx, `
+	return byKey[ralph.Verb, int](tx, `
 		SELECT coalesce(signal_verb, ''), count(*) FROM task_comments
 		WHERE task_id = $1 AND created >= '' GROUP BY coalesce(signal_verb, '')`, task)
 }

@@ -170,7 +170,7 @@ type Progress struct {
 
 // FeatureTasks counts the tasks of a feature by [ralph.Task.Key], and the questions and blockers that hold them.
 func (tx *Tx) FeatureTasks(id int64) (tasks map[string]int, open int, err error) {
-	byStatus, err := counts[ralph.Status](tx, `
+	byStatus, err := byKey[ralph.Status, int](tx, `
 		SELECT status, count(*) FROM tasks WHERE feature_id = $1 GROUP BY status`, id)
 	if err == nil {
 		tasks, err = tx.tally(byStatus, " AND t.feature_id = $1", id)

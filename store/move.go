@@ -309,14 +309,5 @@ func copyIDs(src, dst *Tx) error {
 
 // lastIDs returns the last assigned id of each table that has assigned any.
 func (tx *Tx) lastIDs() (map[string]int64, error) {
-	type last struct {
-		table string
-		id    int64
-	}
-	list, err := all(tx, func(row scanner) (l last, err error) { return l, row.Scan(&l.table, &l.id) }, tx.db.dialect.ids)
-	ids := make(map[string]int64, len(list))
-	for _, l := range list {
-		ids[l.table] = l.id
-	}
-	return ids, err
+	return byKey[string, int64](tx, tx.db.dialect.ids)
 }

@@ -111,14 +111,14 @@ func values[T any](tx *Tx, query string, args ...any) ([]T, error) {
 	return all(tx, func(row scanner) (v T, err error) { return v, row.Scan(&v) }, query, args...)
 }
 
-// counts reads rows of two columns, a key and its count.
-func counts[K comparable](tx *Tx, query string, args ...any) (map[K]int, error) {
-	m := map[K]int{}
+// byKey reads rows of two columns, a key and its value.
+func byKey[K comparable, V any](tx *Tx, query string, args ...any) (map[K]V, error) {
+	m := map[K]V{}
 	_, err := all(tx, func(row scanner) (none struct{}, err error) {
 		var key K
-		var n int
-		err = row.Scan(&key, &n)
-		m[key] = n
+		var of V
+		err = row.Scan(&key, &of)
+		m[key] = of
 		return none, err
 	}, query, args...)
 	return m, err

@@ -233,7 +233,7 @@ func (tx *Tx) Counts() (map[ralph.Status]int, error) {
 			query += fmt.Sprintf(` UNION ALL SELECT '%[1]s', count(*) FROM tasks WHERE status = '%[1]s'`, s)
 		}
 	}
-	n, err := counts[ralph.Status](tx, query)
+	n, err := byKey[ralph.Status, int](tx, query)
 	n[ralph.Completed] = n[all]
 	for s, others := range n {
 		if s != all && s != ralph.Completed {

@@ -75,20 +75,13 @@ func (tx *Tx) SpentByTask(from, to ralph.Time, limit int) ([]Spent, error) {
 
 // SpentOn returns the cost (USD) of the sessions of some tasks, without tasks that had none.
 func (tx *Tx) SpentOn(tasks []int64) (map[int64]float64, error) {
-	usd := map[int64]float64{}
 	if len(tasks) == 0 {
-		return usd, nil
+		return map[int64]float64{}, nil
 	}
 	var by filter
 	in(&by, "s.task_id", tasks)
-	_, err := all(tx, func(row scanner) (none struct{}, err error) {
-		var task int64
-		var sum float64
-		err = row.Scan(&task, &sum)
-		usd[task] = sum
-		return none, err
-	}, `SELECT s.task_id, sum(s.cost_usd) FROM sessions s`+by.where()+` GROUP BY s.task_id`, by.args...)
-	return usd, err
+	return byKey[int64, float64](tx,
+		`SELECT s.task_id, sum(s.cost_usd) FROM sessions s`+by.where()+` GROUP BY s.task_id`, by.args...)
 }
 
 // Flaky returns the tests that were flaky in checks of sessions that ended since a time, the most frequent first.
