@@ -10,33 +10,6 @@ import (
 	"ralph/signals"
 )
 
-var changeRows = reads("changes c", func(c *ralph.Change) []field {
-	return []field{
-		{"c.id", &c.ID},
-		{"c.task_id", &c.TaskID},
-		{"c.session_id", &c.SessionID},
-		{"c.base", &c.Base},
-		{"c.head", &c.Head},
-		{"c.tree", &c.Tree},
-		{"c.state", &c.State},
-		{"c.from_commit", &c.From},
-		{"c.to_commit", &c.To},
-		{"c.own_commit", &c.Commit},
-		{"c.own_base", &c.Onto},
-		{"c.files", column(&c.Files)},
-		{"c.reason", &c.Reason},
-		{"c.conflicts", column(&c.Conflicts)},
-		{"c.undo", &c.Undo},
-		{"coalesce(nullif(c.proof, ''), 'null')", column(&c.Proof)},
-		{"c.created", &c.Created},
-		{"c.updated", &c.Updated},
-		{"c.branch", &c.Branch},
-	}
-})
-
-// unsettled selects changes that are checked no longer, and that are not in a final state.
-const unsettled = `c.state NOT IN ('checking', 'merged', 'sent_back', 'dropped')`
-
 // inQueue selects changes in the merge queue.
 const inQueue = `c.state IN ('queued', 'verifying', 'moving')`
 
@@ -74,11 +47,6 @@ func (tx *Tx) SentBack(f SessionFilter) (map[int64]int, error) {
 // ChangeOf returns a task's newest change that is not being checked; ok is false if there is none.
 func (tx *Tx) ChangeOf(task int64) (c ralph.Change, ok bool, err error) {
 	return changeRows.first(tx, `WHERE c.task_id = $1 AND c.state <> 'checking' ORDER BY c.id DESC`, task)
-}
-
-// OpenChange returns the task's change that is not in a final state; ok is false if it has none.
-func (tx *Tx) OpenChange(task int64) (c ralph.Change, ok bool, err error) {
-	return changeRows.first(tx, `WHERE c.task_id = $1 AND `+unsettled, task)
 }
 
 // QueuedChanges lists the changes in the merge queue by place.
@@ -198,32 +166,6 @@ func (tx *Tx) recordQueued(c ralph.Change) error {
 	return tx.record(ofChange(c), ralph.ChangeQueued{ChangeID: c.ID, Head: c.Head})
 }
 
-// ofChange returns an event about a change, without its payload.
-func ofChange(c ralph.Change) ralph.Event {
-	return ralph.Event{TaskID: c.TaskID, SessionID: c.SessionID}
-}
-
-// dropOpen drops the open change of a task, if any.
-func (tx *Tx) dropOpen(task int64, why string) error {
-	c, ok, err := tx.OpenChange(task)
-	if err != nil || !ok {
-		return err
-	}
-	if c.State == ralph.Moving {
-		return moving(c)
-	}
-	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.Now()}); err != nil {
-		return err
-	}
-	return tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why})
-}
-
-// moving is the error for a change that can no longer be withdrawn.
-func moving(c ralph.Change) error {
-	return ralph.Conflict("the change of TASK-%d is being merged this moment; try again when it has been",
-		c.TaskID)
-}
-
 // ForgetChange drops a task's change that is held or was sent back, so that its next session starts without it. A
 // change in the merge queue stays.
 func (tx *Tx) ForgetChange(task int64, why string) error {
@@ -231,10 +173,7 @@ func (tx *Tx) ForgetChange(task int64, why string) error {
 	if err != nil || !ok || c.State != ralph.Held && c.State != ralph.SentBack {
 		return err
 	}
-	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.Now()}); err != nil {
-		return err
-	}
-	return tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why})
+	return tx.drop(c, why)
 }
 
 // withdraw takes a task's change out of the queue because a person changed the task. The change is
@@ -583,10 +522,7 @@ func (tx *Tx) notUndone(c ralph.Change, why string, person bool) error {
 	if err := tx.SetChange(c.ID, c.State, ralph.Dropped); err != nil {
 		return err
 	}
-	if err := tx.set("changes", c.ID, cells{"reason": why}); err != nil {
-		return err
-	}
-	if err := tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why}); err != nil {
+	if err := tx.drop(c, why); err != nil {
 		return err
 	}
 	still, what := ralph.Completed, "its work could not be undone: "+why

@@ -23,14 +23,11 @@ import (
 var layers = strings.Fields(`
 	turn.go store.go query.go faults.go dialect.go intact.go mark.go postgres.go changed.go transact.go
 	event.go trouble.go run.go filter.go feature.go learning.go
-	task.go session.go comment.go lost.go change.go mergequeue.go verification.go dependency.go queue.go
+	openchange.go task.go session.go comment.go lost.go change.go mergequeue.go verification.go dependency.go queue.go
 	person.go machine.go state.go project.go split.go human.go amendment.go prompt.go elsewhere.go totals.go permission.go
 	legacy.go open.go move.go import.go maintenance.go lease.go undo.go inbox.go plan.go usage.go
 	decide.go review.go facts.go search.go forge.go
 `)
-
-// upwards are the exceptions: a task that nobody wants drops its change, which is built on it.
-var upwards = []string{"task.go → change.go"}
 
 // TestFilesUseOnlyThoseBelow: files use only declarations of files that come earlier in this order.
 func TestFilesUseOnlyThoseBelow(t *testing.T) {
@@ -47,8 +44,8 @@ func TestFilesUseOnlyThoseBelow(t *testing.T) {
 		}
 	}
 	slices.Sort(found)
-	if !slices.Equal(found, upwards) {
-		t.Errorf("files use files above them: %q, want %q", found, upwards)
+	if len(found) > 0 {
+		t.Errorf("files use files above them: %q", found)
 	}
 }
 
