@@ -35,11 +35,7 @@ var disciplineRows = reads("disciplines", func(d *ralph.Discipline) []field {
 
 // Feature returns the named feature. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Feature(name string) (ralph.Feature, error) {
-	f, ok, err := featureRows.first(tx, `WHERE name = $1`, name)
-	if err == nil && !ok {
-		err = missing(fmt.Sprintf("feature %q", name), ralph.AddFeature)
-	}
-	return f, err
+	return featureRows.one(tx, fmt.Sprintf("feature %q", name), ralph.AddFeature, `WHERE name = $1`, name)
 }
 
 // Features lists the features by name.
@@ -91,11 +87,7 @@ func (tx *Tx) PutFeature(f ralph.Feature) error {
 
 // Discipline returns the named discipline. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Discipline(name string) (ralph.Discipline, error) {
-	d, ok, err := disciplineRows.first(tx, `WHERE name = $1`, name)
-	if err == nil && !ok {
-		err = missing(fmt.Sprintf("discipline %q", name), ralph.AddDiscipline)
-	}
-	return d, err
+	return disciplineRows.one(tx, fmt.Sprintf("discipline %q", name), ralph.AddDiscipline, `WHERE name = $1`, name)
 }
 
 // Disciplines lists the disciplines by name.

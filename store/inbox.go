@@ -296,8 +296,7 @@ func (tx *Tx) addRetry(item *InboxItem) error {
 
 // addApproval adds the approval that is asked for.
 func (tx *Tx) addApproval(item *InboxItem) error {
-	var a ralph.Approval
-	err := tx.row(`SELECT review FROM task_comments WHERE id = $1`, item.Ref.ID).Scan(column(&a))
+	a, err := tx.Approval(item.Ref.ID)
 	item.Asks = a.Asks()
 	return err
 }

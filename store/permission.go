@@ -104,8 +104,7 @@ func (tx *Tx) AnswerPermission(id int64, allow bool, reason, by string) error {
 
 // closePermissions denies the open requests of a session that ends.
 func (tx *Tx) closePermissions(session string) error {
-	err := tx.do(`
+	return tx.do(`
 		UPDATE permission_requests SET decision = 'deny', reason = 'the session ended', decided_at = $1
 		WHERE decided_at = '' AND session_id = $2`, tx.Now(), session)
-	return err
 }

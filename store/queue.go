@@ -105,7 +105,7 @@ func (tx *Tx) Retry(id int64, reason string) error {
 	if t.Status == ralph.Completed {
 		return refused(ralph.UndoOrRepeat, id, "TASK-%d is completed", id)
 	}
-	return tx.retry(t, reason)
+	return tx.RetryCompleted(id, reason)
 }
 
 // RetryCompleted is [Tx.Retry] for completed tasks too. Their merged changes stay.
@@ -114,11 +114,6 @@ func (tx *Tx) RetryCompleted(id int64, reason string) error {
 	if err != nil {
 		return err
 	}
-	return tx.retry(t, reason)
-}
-
-func (tx *Tx) retry(t ralph.Task, reason string) error {
-	id := t.ID
 	if t.LostCount > 0 && t.Status != ralph.InProgress && !t.Status.Ended() {
 		return errors.Join(tx.Renew(id), tx.dropBlockers(id, reason))
 	}

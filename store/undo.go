@@ -92,11 +92,7 @@ func (tx *Tx) sayWhy(u Undo) error {
 	if u.Why == "" || u.Change.Undo == ralph.Completed {
 		return nil
 	}
-	_, err := tx.AddComment(ralph.Comment{
-		TaskID: u.Change.TaskID, Author: u.By, AuthorKind: ralph.ByHuman, Kind: ralph.Note,
-		Body: "The work done for this task was undone: " + u.Why,
-	})
-	return err
+	return tx.note(u.Change.TaskID, "The work done for this task was undone: "+u.Why, u.By, nil)
 }
 
 // UndoneAlready gives the task of an undo its status without a change, because people have reversed the commits
