@@ -45,15 +45,10 @@ func (tx *Tx) Elsewhere(s ralph.Session) (e Elsewhere, err error) {
 	if err != nil {
 		return e, err
 	}
-	learned, err := values[int64](tx, `
-		SELECT id FROM learnings
-		WHERE status = 'active' AND scope = 'project' AND kind IN ('convention', 'decision')
-			AND created >= $1 AND coalesce(task_id, 0) <> $2
-		ORDER BY id`, s.StartedAt, s.TaskID)
-	if err == nil {
-		e.Learned, err = tx.LearningsByID(learned)
-	}
-	if err != nil {
+	if e.Learned, err = learningRows.all(tx, `
+		WHERE l.status = 'active' AND l.scope = 'project' AND l.kind IN ('convention', 'decision')
+			AND l.created >= $1 AND coalesce(l.task_id, 0) <> $2
+		ORDER BY l.id`, s.StartedAt, s.TaskID); err != nil {
 		return e, err
 	}
 	e.Blocking, err = commentRows.all(tx, `

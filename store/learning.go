@@ -66,45 +66,6 @@ func (tx *Tx) learningsBy(f filter) ([]ralph.Learning, error) {
 	return learningRows.all(tx, f.where()+learningOrder, f.args...)
 }
 
-// A Candidate has the fields of a learning that ranking needs; there may be thousands.
-type Candidate struct {
-	ID    int64
-	Terms string // the stems of its words
-	First bool   // pinned, or written by a person
-}
-
-// Candidates lists the learnings of [Tx.LearningsFor], in its order, for ranking.
-func (tx *Tx) Candidates(t ralph.Task, scope string) ([]Candidate, error) {
-	by := audience(t, scope)
-	return all(tx, func(row scanner) (c Candidate, err error) {
-		var unread string
-		if err = row.Scan(&c.ID, &c.Terms, &c.First, &unread); c.Terms == "" {
-			c.Terms = terms(unread, "")
-		}
-		return c, err
-	}, `SELECT l.id, l.terms, CASE WHEN l.pinned = 1 OR l.origin = 'human' THEN 1 ELSE 0 END,
-		CASE WHEN l.terms = '' THEN l.text ELSE '' END FROM learnings l`+by.where()+learningOrder, by.args...)
-}
-
-// LearningsByID returns the learnings with these ids, in this order.
-func (tx *Tx) LearningsByID(ids []int64) ([]ralph.Learning, error) {
-	if len(ids) == 0 {
-		return []ralph.Learning{}, nil
-	}
-	var by filter
-	in(&by, "l.id", ids)
-	list, err := tx.learningsBy(by)
-	if err != nil {
-		return nil, err
-	}
-	at := make(map[int64]int, len(ids))
-	for i, id := range ids {
-		at[id] = i
-	}
-	slices.SortFunc(list, func(a, b ralph.Learning) int { return at[a.ID] - at[b.ID] })
-	return list, nil
-}
-
 // learn adds a learning, or raises the count of the one that it repeats. Its author is author, or in a person's session
 // the person, if she stated it herself.
 func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Learn) error {

@@ -154,45 +154,39 @@ const learningsShown = 1000
 
 // fitting returns the learnings of a scope that fit the task best. Stale learnings come last.
 func (c *Config) fitting(tx *store.Tx, t ralph.Task, scope string, d *prompt.Data) ([]ralph.Learning, error) {
-	all, err := tx.Candidates(t, scope)
+	best, err := tx.LearningsFor(t, scope)
 	if err != nil {
 		return nil, err
 	}
-	best := rank(t, all)
+	rank(t, best)
 	if len(best) > learningsShown {
 		d.LearningsBeyond += len(best) - learningsShown
 		best = best[:learningsShown]
 	}
-	list, err := tx.LearningsByID(best)
-	if err != nil {
-		return nil, err
-	}
-	return c.sink(list), nil
+	return c.sink(best), nil
 }
 
 // rank puts learnings that are pinned or written by people first, then orders by fit.
 // Equal learnings keep their order: seen often, then seen recently.
-func rank(t ralph.Task, all []store.Candidate) []int64 {
-	terms := make([]string, len(all))
-	for i, c := range all {
-		terms[i] = c.Terms
+func rank(t ralph.Task, list []ralph.Learning) {
+	terms := make([]string, len(list))
+	for i, l := range list {
+		terms[i] = l.Terms
 	}
-	scores := bm25.Scores(strings.Join(append([]string{t.Title, t.Description}, t.Acceptance...), "\n"), terms)
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
+	fits := map[int64]float64{}
+	query := strings.Join(append([]string{t.Title, t.Description}, t.Acceptance...), "\n")
+	for i, score := range bm25.Scores(query, terms) {
+		fits[list[i].ID] = score
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if all[a].First != all[b].First {
-			return map[bool]int{true: -1, false: 1}[all[a].First]
+	first := func(l ralph.Learning) int {
+		if l.Pinned || l.Origin == ralph.ByHuman {
+			return 0
 		}
-		return cmp.Compare(scores[b], scores[a])
-	})
-	ids := make([]int64, len(order))
-	for i, at := range order {
-		ids[i] = all[at].ID
+		return 1
 	}
-	return ids
+	slices.SortStableFunc(list, func(a, b ralph.Learning) int {
+		return cmp.Or(first(a)-first(b), cmp.Compare(fits[b.ID], fits[a.ID]))
+	})
 }
 
 // sink moves stale learnings to the end.
