@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -249,14 +248,12 @@ var stateLabels = map[string]string{
 
 // statuses brings the status comment and the label of each issue up to date.
 func (s *Syncer) statuses(ctx context.Context) error {
-	list, err := store.Read(ctx, s.Store, func(tx *store.Tx) ([]store.ForgeIssue, error) {
-		if s.dirty == nil {
-			return tx.ForgeIssues()
-		}
-		return tx.ForgeIssuesOf(slices.Sorted(maps.Keys(s.dirty)))
-	})
+	list, err := store.Read(ctx, s.Store, (*store.Tx).ForgeIssues)
 	if err != nil {
 		return err
+	}
+	if s.dirty != nil {
+		list = slices.DeleteFunc(list, func(i store.ForgeIssue) bool { return !s.dirty[i.TaskID] })
 	}
 	for _, i := range list {
 		var body, label string

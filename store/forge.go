@@ -79,20 +79,6 @@ func (tx *Tx) ForgeIssueOf(task int64) (i ForgeIssue, ok bool, err error) {
 // ForgeIssues lists the issues that became tasks, by number.
 func (tx *Tx) ForgeIssues() ([]ForgeIssue, error) { return forgeIssueRows.all(tx, `ORDER BY i.id`) }
 
-// ForgeIssuesOf lists the issues of tasks.
-func (tx *Tx) ForgeIssuesOf(tasks []int64) (list []ForgeIssue, err error) {
-	for _, id := range tasks {
-		i, ok, err := tx.ForgeIssueOf(id)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			list = append(list, i)
-		}
-	}
-	return list, nil
-}
-
 // PutForgeIssue adds or replaces an issue.
 func (tx *Tx) PutForgeIssue(i ForgeIssue) error {
 	return tx.put("forge_issues", "id", cells{
