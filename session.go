@@ -305,6 +305,13 @@ type Session struct {
 
 	// Strangers counts the refused attempts of other programs than its agent to use ralph's tools, at most 20.
 	Strangers int `json:"strangers,omitempty"`
+	// StopRequest says why a person asked for its stop: "cancel" if its task was cancelled, "contract" if the task's
+	// contract was changed; "" if nobody did.
+	StopRequest string `json:"-"`
+	StopBy      string `json:"-"` // the person
+	HaltedBy    string `json:"-"` // the person that asked for it to be stopped, its task going back to the queue
+	// PeopleEdited says that a person changed the definition of its task or feature while it ran.
+	PeopleEdited bool `json:"-"`
 	// sentences for people about its attempts on, and changes of, things that only people may change
 	Notes    []string `json:"notes"`
 	RunID    int64    `json:"run_id"`

@@ -63,20 +63,13 @@ func (c *Claim) Renew(ctx context.Context) error {
 			why = "it has lapsed: " + row.Reason
 			return nil
 		}
-		request, by, err := tx.StopRequest(row.ID)
-		if err != nil {
-			return err
-		}
-		halted, err := tx.Halted(row.ID)
 		switch {
-		case err != nil:
-			return err
-		case request == "cancel":
-			why = by + " cancelled the task"
-		case request == "contract":
-			why = by + " changed the task"
-		case halted != "":
-			why = halted + " stopped it"
+		case row.StopRequest == "cancel":
+			why = row.StopBy + " cancelled the task"
+		case row.StopRequest == "contract":
+			why = row.StopBy + " changed the task"
+		case row.HaltedBy != "":
+			why = row.HaltedBy + " stopped it"
 		default:
 			return tx.RenewClaim(row.ID, tx.Now().Add(session.Lease))
 		}
@@ -108,14 +101,11 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if again = c.s.TurnEnded(ctx, agent.Turn{}).Text; again != "" {
 		return again, d, c.extend(ctx, session.Lease)
 	}
-	request, err := store.Read(ctx, c.s.Store, func(tx *store.Tx) (request string, err error) {
-		request, _, err = tx.StopRequest(c.s.Row.ID)
-		return request, err
-	})
+	row, err := store.Read(ctx, c.s.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(c.s.Row.ID) })
 	if err != nil {
 		return "", d, err
 	}
-	if request == "contract" { // the check used outdated terms
+	if row.StopRequest == "contract" { // the check used outdated terms
 		return "", d, c.Renew(ctx)
 	}
 	if d, err = c.decide(ctx, ralph.Finished, "the worker closed it"); err != nil {

@@ -238,9 +238,9 @@ func TestOnlyTheAgentSpeaks(t *testing.T) {
 	if got := fmt.Sprint(heard(t, s)); got != "[1 agent learned 1 agent learned]" {
 		t.Errorf("heard %s", got)
 	}
-	n, err := store.Read(t.Context(), s.Store, func(tx *store.Tx) (int, error) { return tx.Strangers(s.SessionID) })
-	if err != nil || n != 9 {
-		t.Errorf("%d strangers are recorded, %v", n, err)
+	row, err := store.Read(t.Context(), s.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(s.SessionID) })
+	if err != nil || row.Strangers != 9 {
+		t.Errorf("%d strangers are recorded, %v", row.Strangers, err)
 	}
 }
 

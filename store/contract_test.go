@@ -47,13 +47,10 @@ func TestPeopleChangeATaskThatIsWorkedOn(t *testing.T) {
 			})
 			write(t, db, tt.happens)
 			write(t, db, func(tx *store.Tx) error {
-				edited, err := tx.PeopleEdited(session)
-				if err != nil {
-					return err
-				}
-				why, by, err := tx.StopRequest(session)
-				if stops := why == "contract" && by == "ann"; !edited || stops != tt.stops || !stops && why != "" {
-					t.Errorf("people's change: %t; stopped for %q by %q", edited, why, by)
+				s, err := tx.Session(session)
+				stops := s.StopRequest == "contract" && s.StopBy == "ann"
+				if !s.PeopleEdited || stops != tt.stops || !stops && s.StopRequest != "" {
+					t.Errorf("people's change: %t; stopped for %q by %q", s.PeopleEdited, s.StopRequest, s.StopBy)
 				}
 				return err
 			})

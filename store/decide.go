@@ -28,23 +28,16 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	if err != nil {
 		return f, err
 	}
-	f.Task = signals.TaskOf(t)
+	f.Task, f.Waits = signals.TaskOf(t), t.Waits
 	if f.Said, f.OpenFlags, err = tx.Signalled(s.TaskID, s.ID); err != nil {
-		return f, err
-	}
-	if f.Waits, err = tx.Waits(s.TaskID); err != nil {
 		return f, err
 	}
 	if f.Approvals, err = tx.approvals(s.TaskID); err != nil {
 		return f, err
 	}
-	request, by, err := tx.StopRequest(s.ID)
-	if err != nil {
-		return f, err
-	}
-	f.Void = request == "contract"
-	if request == "cancel" {
-		f.CancelledBy = by
+	f.Void = s.StopRequest == "contract"
+	if s.StopRequest == "cancel" {
+		f.CancelledBy = s.StopBy
 	}
 	return f, tx.lookUps(&f)
 }
@@ -341,7 +334,7 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	if err != nil {
 		return err
 	}
-	strangers, err := tx.Strangers(s.ID)
+	row, err := tx.Session(s.ID)
 	if err != nil {
 		return err
 	}
@@ -353,8 +346,8 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	for _, command := range tried {
 		s.Notes = append(s.Notes, "it tried `"+command+"`, which only people may do")
 	}
-	if strangers > 0 {
-		s.Notes = append(s.Notes, ralph.StrangersRefused(strangers))
+	if row.Strangers > 0 {
+		s.Notes = append(s.Notes, ralph.StrangersRefused(row.Strangers))
 	}
 	if err := tx.endSession(s, state, d.Outcome, d.Reason, cells{
 		"unchanged":    asJSON(s.Unchanged),

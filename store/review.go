@@ -75,11 +75,6 @@ func remark(o ralph.Objection) signals.Flag {
 	return signals.Flag{What: what, Severity: "warning", Category: "bug"}
 }
 
-// NoteReviewed records that no review of a session's change is in progress.
-func (tx *Tx) NoteReviewed(session string) error {
-	return tx.set("sessions", session, cells{"checking": "", "checking_since": ""})
-}
-
 // LostReviews lists the reviews that lost runs left open.
 func (tx *Tx) LostReviews() ([]ralph.Session, error) { return tx.lost(`s.role = 'review'`) }
 

@@ -56,6 +56,10 @@ var sessionRows = reads("sessions s", func(s *ralph.Session) []field {
 		{"coalesce(nullif(s.progress, ''), 'null')", column(&s.Progress)},
 		{"s.notes", column(&s.Notes)},
 		{"s.strangers", &s.Strangers},
+		{"s.stop_request", &s.StopRequest},
+		{"s.stop_by", &s.StopBy},
+		{"s.halted_by", &s.HaltedBy},
+		{"s.people_edited", &s.PeopleEdited},
 		{"s.checking", &s.Checking},
 		{"s.checking_since", &s.CheckingSince},
 		{"coalesce(nullif(s.review, ''), 'null')", column(&s.Review)},
@@ -151,20 +155,6 @@ var results = reads("sessions s", func(s *ralph.Session) []field {
 func (tx *Tx) Results(f SessionFilter) ([]ralph.Session, error) {
 	by := f.matching()
 	return results.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
-}
-
-// histories reads only a session's states.
-var histories = reads("sessions s", func(s *ralph.Session) []field {
-	return []field{
-		{"s.current_state", &s.State},
-		{"s.state_history", column(&s.History)},
-		{"coalesce(s.outcome, '')", &s.Outcome},
-	}
-})
-
-// Histories lists the latest sessions, newest first, with only their states and outcomes.
-func (tx *Tx) Histories(limit int) ([]ralph.Session, error) {
-	return histories.all(tx, `ORDER BY s.started_at DESC, s.id LIMIT $1`, limit)
 }
 
 // briefTasks read a task's title, feature, status, reasons to wait, and attempts.
@@ -473,11 +463,6 @@ func (tx *Tx) Halt(session, by string) error {
 	return err
 }
 
-// Halted returns the person that asked for a session to be stopped; "" for nobody.
-func (tx *Tx) Halted(session string) (by string, err error) {
-	return value[string](tx, `SELECT halted_by FROM sessions WHERE id = $1`, session)
-}
-
 // A Wish holds people's requests to a session in progress.
 type Wish struct {
 	Request  string // to stop it: that of [Tx.RequestStop], "halt" for that of [Tx.Halt], or that of its run
@@ -493,18 +478,6 @@ func (tx *Tx) Wish(session string) (w Wish, err error) {
 			EXISTS (SELECT 1 FROM permission_requests p WHERE p.decided_at = '' AND p.session_id = s.id),
 			EXISTS (SELECT 1 FROM task_comments c WHERE c.task_id = s.task_id AND `+undelivered+` AND c.created >= s.started_at)
 		FROM sessions s WHERE s.id = $1`, session).Scan(&w.Request, &w.Asks, &w.Comments)
-}
-
-// StopRequest returns the request of [Tx.RequestStop]; "" if there is none.
-func (tx *Tx) StopRequest(session string) (why, by string, err error) {
-	err = tx.row(`SELECT stop_request, stop_by FROM sessions WHERE id = $1`, session).Scan(&why, &by)
-	return why, by, err
-}
-
-// PeopleEdited reports whether a person changed the definition of the session's task or feature
-// while it ran; such a change is not the session's.
-func (tx *Tx) PeopleEdited(session string) (bool, error) {
-	return value[bool](tx, `SELECT people_edited FROM sessions WHERE id = $1`, session)
 }
 
 // maxAttempts bounds the attempted commands recorded per session.
@@ -526,11 +499,6 @@ func (tx *Tx) RecordStranger(s ralph.Session, asked string) error {
 		return err
 	}
 	return tx.record(during(s), ralph.StrangerRefused{Asked: asked})
-}
-
-// Strangers returns the current value of [ralph.Session].Strangers.
-func (tx *Tx) Strangers(session string) (int, error) {
-	return value[int](tx, `SELECT strangers FROM sessions WHERE id = $1`, session)
 }
 
 // attempts lists the commands that a session tried and that only people may run.

@@ -84,9 +84,9 @@ func TestTheCancellationWins(t *testing.T) {
 					return err
 				}
 			}
-			why, by, err := tx.StopRequest(s.ID)
-			if why != tt.why || by != tt.by {
-				t.Errorf("%q: it is stopped for %q by %q, want %q by %q", tt.asked, why, by, tt.why, tt.by)
+			s, err := tx.Session(s.ID)
+			if s.StopRequest != tt.why || s.StopBy != tt.by {
+				t.Errorf("%q: it is stopped for %q by %q, want %q by %q", tt.asked, s.StopRequest, s.StopBy, tt.why, tt.by)
 			}
 			return err
 		})

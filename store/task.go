@@ -352,11 +352,11 @@ func (tx *Tx) move(t ralph.Task, to ralph.Status, by ralph.Mover, reason string)
 	change := ralph.TaskStatusChanged{From: t.Status, To: to, Reason: reason}
 	if to == ralph.Blocked {
 		// Notifications say whether the task waits for a person or only for another task.
-		waits, err := tx.Waits(id)
+		now, err := tx.Task(id) // with what it waits for by now
 		if err != nil {
 			return err
 		}
-		change.Waits = &waits
+		change.Waits = &now.Waits
 	}
 	err := tx.record(ralph.Event{TaskID: id}, change)
 	if err != nil || !(to.Ended() || t.Status.Ended()) {
@@ -395,13 +395,6 @@ func waits(w *ralph.Waits) []field {
 // asks selects comments c that are questions.
 const asks = "(coalesce(c.signal_verb, '') = 'ask' OR coalesce(c.kind, '') = 'question')"
 
-var waiting = reads("tasks t", waits)
-
-// Waits returns the reasons why a task waits.
-func (tx *Tx) Waits(id int64) (ralph.Waits, error) {
-	return waiting.one(tx, fmt.Sprintf("TASK-%d", id), ralph.ListTasks, `WHERE t.id = $1`, id)
-}
-
 // Derive sets the status of a waiting or queued task from its open questions, blockers and
 // dependencies (decision 14). It leaves a task that is worked on or has ended as it is.
 func (tx *Tx) Derive(id int64) error {
@@ -412,16 +405,12 @@ func (tx *Tx) Derive(id int64) error {
 	if t.Status != ralph.Pending && t.Status != ralph.NeedsInput && t.Status != ralph.Blocked {
 		return nil
 	}
-	w, err := tx.Waits(id)
-	if err != nil {
-		return err
-	}
-	to := w.Status()
+	to := t.Waits.Status()
 	switch {
 	case to != t.Status:
-		return tx.Move(id, to, ralph.Derived, w.String())
+		return tx.move(t, to, ralph.Derived, t.Waits.String())
 	case to == ralph.Blocked: // possibly for another reason than before
-		return tx.set("tasks", id, cells{"status_reason": w.String()})
+		return tx.set("tasks", id, cells{"status_reason": t.Waits.String()})
 	}
 	return nil
 }

@@ -134,11 +134,11 @@ func Becomes(tx *store.Tx, id int64) (string, error) {
 		becomes = "still needs you"
 	}
 	if t.ClaimedBy != "" {
-		stop, _, err := tx.StopRequest(t.ClaimedBy)
+		s, err := tx.Session(t.ClaimedBy)
 		if err != nil {
 			return "", err
 		}
-		if stop == "cancel" {
+		if s.StopRequest == "cancel" {
 			becomes = "is being stopped and then cancelled"
 		}
 	}

@@ -267,7 +267,7 @@ func summed(spent []store.Spent, named func(store.Spent) (name, to string)) (row
 
 // addStates adds the time that the latest sessions spent in each state.
 func (v *chartsView) addStates(tx *store.Tx) error {
-	list, err := tx.Histories(stateSessions)
+	list, err := tx.Sessions(store.SessionFilter{Limit: stateSessions})
 	if err != nil {
 		return err
 	}

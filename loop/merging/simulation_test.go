@@ -718,11 +718,10 @@ func (f *actor) people() {
 		f.no(err)
 		for _, t := range held {
 			f.tx(func(tx *store.Tx) error {
-				w, err := tx.Waits(t.ID)
-				if err == nil && (w.Blockers > 0 || t.Status != ralph.Blocked) {
-					err = tx.Retry(t.ID, "ann")
+				if t.Waits.Blockers > 0 || t.Status != ralph.Blocked {
+					return tx.Retry(t.ID, "ann")
 				}
-				return err
+				return nil
 			})
 		}
 	}

@@ -101,7 +101,8 @@ func (s *Session) facts(tx *store.Tx, saw *observation) (f signals.Facts, err er
 		c.Tail = "" // no decision depends on the output, and the session has it
 		f.Verify = append(f.Verify, c)
 	}
-	f.Evidence.Strangers, err = tx.Strangers(s.Row.ID)
+	row, err := tx.Session(s.Row.ID)
+	f.Evidence.Strangers = row.Strangers
 	return f, err
 }
 

@@ -174,8 +174,8 @@ func (s *Session) checkLate(ctx context.Context) (*finding, error) {
 // obeyHalt stops a check if a person has stopped the session. Call it again once the channel is closed.
 func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (changed <-chan struct{}) {
 	changed = s.Store.Changed()
-	by, err := store.Read(ctx, s.Store, func(tx *store.Tx) (string, error) { return tx.Halted(s.Row.ID) })
-	if err == nil && by != "" { // if the database is busy, the next change is looked at again
+	row, err := store.Read(ctx, s.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(s.Row.ID) })
+	if err == nil && row.HaltedBy != "" { // if the database is busy, the next change is looked at again
 		stop(halted)
 	}
 	return changed

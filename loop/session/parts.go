@@ -50,8 +50,8 @@ func (p parts) missing() []string {
 func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
 	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Content, s.Workspace.Files()
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
-		edited, err := tx.PeopleEdited(s.Row.ID)
-		if h.Definitions = s.reference.Definitions; err == nil && !edited {
+		row, err := tx.Session(s.Row.ID)
+		if h.Definitions = s.reference.Definitions; err == nil && !row.PeopleEdited {
 			h.Definitions, err = tx.Definitions(s.Row.TaskID)
 		}
 		return err

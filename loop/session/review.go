@@ -304,13 +304,15 @@ func (s *Session) converse(
 		r.None = "it was stopped"
 	}
 	err = s.Store.Tx(detached, func(tx *store.Tx) (err error) {
-		if r.Strangers, err = tx.Strangers(v.Row.ID); err != nil {
+		row, err := tx.Session(v.Row.ID)
+		if err != nil {
 			return err
 		}
+		r.Strangers = row.Strangers
 		if err := tx.EndReview(v.Row, r); err != nil {
 			return err
 		}
-		return tx.NoteReviewed(s.Row.ID)
+		return tx.NoteChecking(s.Row.ID, "")
 	})
 	done := Reviewed{v, end.Report}
 	s.Done = append(s.Done, done)

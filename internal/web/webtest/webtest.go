@@ -643,7 +643,7 @@ func (n *Night) review(task int64, of string) error {
 		}); err != nil {
 			return err
 		}
-		return tx.NoteReviewed(of)
+		return tx.NoteChecking(of, "")
 	})
 }
 
