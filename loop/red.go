@@ -111,7 +111,9 @@ func (r *runner) announce(ctx context.Context, red []ralph.Check, consequence st
 	}
 	r.red.announced = said + consequence
 	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		return tx.NoteRedSuite(r.id, string(cmp.Or(r.OnRed, RedStop)), said, consequence, red)
+		return tx.NoteRed(r.id, 0, ralph.BaselineRed{
+			Reason: said, OnRed: string(cmp.Or(r.OnRed, RedStop)), Consequence: consequence, Checks: red,
+		})
 	})
 }
 

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"strings"
-
-	"ralph"
-)
+import "strings"
 
 // Root returns the project's root relative to the top of its work tree; "" if it is not known yet.
 func (tx *Tx) Root() (root string, err error) {
@@ -27,11 +23,4 @@ func (tx *Tx) FirstCommits() ([]string, error) {
 func (tx *Tx) SetFirstCommits(ids []string) error {
 	return tx.do(`INSERT INTO project (id, root, first_commits) VALUES (1, '', $1)
 		ON CONFLICT (id) DO UPDATE SET first_commits = excluded.first_commits`, strings.Join(ids, " "))
-}
-
-// NoteRedSuite records that verification fails before a run has begun any work. onRed is the configured reaction;
-// consequence describes the next step in a sentence, or is "".
-func (tx *Tx) NoteRedSuite(run int64, onRed, reason, consequence string, checks []ralph.Check) error {
-	return tx.record(ralph.Event{RunID: run},
-		ralph.BaselineRed{Reason: reason, OnRed: onRed, Consequence: consequence, Checks: checks})
 }

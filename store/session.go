@@ -287,10 +287,10 @@ type Start struct {
 	Branch string        // of a person's work tree
 }
 
-// NoteRed records that verification fails before a task is begun, and that these failures will not
-// be excused.
-func (tx *Tx) NoteRed(task int64, reason string) error {
-	return tx.record(ralph.Event{TaskID: task}, ralph.BaselineRed{Reason: reason})
+// NoteRed records that verification fails before a run has begun any work, or before a task is begun (0 for the other):
+// these failures will not be excused.
+func (tx *Tx) NoteRed(run, task int64, red ralph.BaselineRed) error {
+	return tx.record(ralph.Event{RunID: run, TaskID: task}, red)
 }
 
 // NoteIdle records commands of a task that pass before any work on it.

@@ -97,7 +97,7 @@ func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 	}
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
 		if red := signals.Refused(red, nil, ralph.Evidence{}, signals.Rules{}).String(); red != "" {
-			if err := tx.NoteRed(task.ID, red); err != nil {
+			if err := tx.NoteRed(0, task.ID, ralph.BaselineRed{Reason: red}); err != nil {
 				return err
 			}
 		}
