@@ -127,7 +127,8 @@ func (b *bench) crowds(ctx context.Context) (rows []row) {
 		red += c.red(ctx)
 		c = b.newCrowd(ctx, mixed, "sh verify.sh")
 		loop := string(must(crowdFiles.ReadFile("testdata/crowd/loop.sh")))
-		theirs.took(c.time(ctx, "bash", append([]string{"-c", loop, "loop", fmt.Sprint(b.waits(agentWaits)), "4"}, mixed...)...))
+		args := append([]string{"-c", loop, "loop", fmt.Sprint(b.waits(agentWaits)), "4"}, mixed...)
+		theirs.took(c.time(ctx, "bash", args...))
 	}
 	return append(rows,
 		ratio("twelve tasks of which six conflict, 4 sessions (floor: a shell loop)", ours, theirs, 0.9),

@@ -92,7 +92,8 @@ func (p project) idles(ctx context.Context, what string, args []string, terminal
 	}
 }
 
-// watchIdle returns the time that a process uses in so long after its first seconds, and its memory ten times in between.
+// watchIdle returns the time that a process uses in so long after its first seconds, and its memory ten times in
+// between.
 func watchIdle(ctx context.Context, pid int, first, d time.Duration) (used time.Duration, rss samples) {
 	pause(ctx, first)
 	before := cpuTime(pid)

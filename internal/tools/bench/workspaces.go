@@ -50,7 +50,7 @@ func (b *bench) inWorkspaces(ctx context.Context, files int) []row {
 		return strings.Count(string(text), "\n")
 	}
 	var ws, checks samples
-	session() // makes the workspaces
+	session()                    // makes the workspaces
 	for range min(b.rounds, 3) { // at many files a session takes seconds
 		before := verified()
 		ws.took(session())
