@@ -352,7 +352,7 @@ func (tx *Tx) move(t ralph.Task, to ralph.Status, by ralph.Mover, reason string)
 	change := ralph.TaskStatusChanged{From: t.Status, To: to, Reason: reason}
 	if to == ralph.Blocked {
 		// Notifications say whether the task waits for a person or only for another task.
-		now, err := tx.Task(id) // with what it waits for by now
+		now, err := tx.Task(id) // the caller's task has its former reasons to wait
 		if err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ func (t *Tree) Content(ctx context.Context, commit, name string) []byte {
 			return nil, err
 		}
 		defer r.Close()
-		return io.ReadAll(r)
+		return io.ReadAll(io.LimitReader(r, maxLines))
 	}, func() ([]byte, error) { return t.run(ctx, nil, "cat-file", "blob", commit+":"+name) })
 	if err != nil {
 		return nil
