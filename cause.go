@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"ralph/internal/lazy"
 )
 
 // A Cause is the missing service, network or file that made a command fail, according to its
@@ -20,13 +22,13 @@ const (
 // signs are messages of programs that lack something, the most particular cause first.
 var signs = []struct {
 	cause Cause
-	said  *regexp.Regexp
+	said  func() *regexp.Regexp
 }{
-	{NoDocker, regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker\.sock|` +
+	{NoDocker, lazy.Regexp(`(?i)cannot connect to the docker daemon|docker\.sock|` +
 		`valid docker environment|` +
 		`rootless docker not found|working container runtime|` +
 		`docker daemon is not running|failed to connect to the docker API|podman\.sock|connect to podman`)},
-	{NoNetwork, regexp.MustCompile(`(?i)network is unreachable|no route to host|` +
+	{NoNetwork, lazy.Regexp(`(?i)network is unreachable|no route to host|` +
 		`(could(n't| not)|cannot|can't|unable to|failed to) resolve (the )?(host|proxy|server|address|domain)|` +
 		`failure in name resolution|name or service not known|name does not resolve|nodename nor servname|` +
 		`server misbehaving|` +
@@ -36,7 +38,7 @@ var signs = []struct {
 		`ERR_NAME_NOT_RESOLVED|failure resolving|network unreachable|able to access the url\?|` +
 		`unable to load the service index`)},
 	// A test may be called test_connection_refused.
-	{NoService, regexp.MustCompile(`(?i)connection refused|(?-i:\bConnectionRefused|CONNECTION_REFUSED)|` +
+	{NoService, lazy.Regexp(`(?i)connection refused|(?-i:\bConnectionRefused|CONNECTION_REFUSED)|` +
 		`connection to (the server )?\S+ (was )?refused|ECONNREFUSED|actively refused|connect call failed|` +
 		`could(n't| not) connect to server|failed to connect to '?\[?[\w.:-]+\]?(:| port )\d+|` +
 		`all connection attempts failed|cannot assign requested address|dial tcp.*: i/o timeout|` +
@@ -54,7 +56,7 @@ var signs = []struct {
 // everything else decides on the [Cause].
 func CauseOf(output string) Cause {
 	for _, s := range signs {
-		if s.said.MatchString(output) {
+		if s.said().MatchString(output) {
 			return s.cause
 		}
 	}

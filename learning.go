@@ -1,9 +1,10 @@
 package ralph
 
 import (
-	"regexp"
 	"strings"
 	"time"
+
+	"ralph/internal/lazy"
 )
 
 // Scopes of a learning: the tasks whose prompts contain it.
@@ -58,7 +59,7 @@ func (l Learning) Stale(newest Time, gone string) string {
 }
 
 // filePath matches what looks like a project file: a path with a folder and an extension.
-var filePath = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(\[])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{0,7})\b`)
+var filePath = lazy.Regexp(`(?:^|[\s"'` + "`" + `(\[])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{0,7})\b`)
 
 // Files returns the project files that the learning names, relative to the root.
 func (l Learning) Files() []string { return NamedFiles(l.Text) }
@@ -68,7 +69,7 @@ func NamedFiles(text string) (files []string) {
 	if !strings.Contains(text, "/") {
 		return nil
 	}
-	for _, m := range filePath.FindAllStringSubmatch(text, -1) {
+	for _, m := range filePath().FindAllStringSubmatch(text, -1) {
 		files = append(files, m[1])
 	}
 	return files

@@ -2,10 +2,11 @@ package ralph
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"ralph/internal/lazy"
 )
 
 // Tools of a session that plans, as ralph names them.
@@ -48,11 +49,11 @@ type Plan struct {
 // Limits of a planned task's lists.
 const maxPlanned = 50
 
-var planName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var planName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Check returns nil, or an error that names the wrong field of the planned task.
 func (t PlannedTask) Check() error {
-	if !planName.MatchString(t.Name) {
+	if !planName().MatchString(t.Name) {
 		return &FieldError{Field: "name", Problem: "must be a word of letters, digits, dots and dashes, at most 64 of them"}
 	}
 	if t.Title != "" {

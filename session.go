@@ -3,10 +3,11 @@ package ralph
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"ralph/internal/lazy"
 )
 
 // A Phase is the present activity of a session, if ralph knows it (sessions, "states").
@@ -366,12 +367,12 @@ func NamesOf(list []By) string {
 	return strings.Join(names, ", ")
 }
 
-var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)*`)
+var versionNumber = lazy.Regexp(`\d+\.\d+(\.\d+)*`)
 
 // String names an agent, its version and its model: "codex 0.169.0 (gpt-5.5)".
 func (b By) String() string {
 	name := b.Agent
-	if v := versionNumber.FindString(b.Version); v != "" {
+	if v := versionNumber().FindString(b.Version); v != "" {
 		name += " " + v
 	}
 	if b.Model != "" {

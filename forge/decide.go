@@ -4,13 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
 
 // An Action is ralph's reaction to an issue.
@@ -102,10 +102,10 @@ var verbs = []Verb{Answer, Approve, Reject, Retry, Stop, Say}
 const Commands = "/answer TEXT, /approve, /reject WHY, /retry HINT, /cancel, /comment TEXT"
 
 var (
-	commandLine = regexp.MustCompile(`^ {0,3}/([A-Za-z][A-Za-z-]*)(?:[ \t]+(.*))?$`)
-	quotedLine  = regexp.MustCompile(`^ {0,3}>`)
-	fenceLine   = regexp.MustCompile("^ {0,3}(```|~~~)")
-	questionID  = regexp.MustCompile(`\bQ(\d{1,15})\b`)
+	commandLine = lazy.Regexp(`^ {0,3}/([A-Za-z][A-Za-z-]*)(?:[ \t]+(.*))?$`)
+	quotedLine  = lazy.Regexp(`^ {0,3}>`)
+	fenceLine   = lazy.Regexp("^ {0,3}(```|~~~)")
+	questionID  = lazy.Regexp(`\bQ(\d{1,15})\b`)
 )
 
 // Parse reads a comment. The first line that is neither a quotation nor code may begin with a command; ok is false for
@@ -115,9 +115,9 @@ func Parse(body string) (c Command, ok bool) {
 	fence := "" // the end of the present block of code
 	for line := range strings.Lines(strings.ReplaceAll(body, "\r\n", "\n")) {
 		line = strings.TrimRight(line, " \t\n")
-		m := fenceLine.FindStringSubmatch(line)
+		m := fenceLine().FindStringSubmatch(line)
 		switch {
-		case fence == "" && quotedLine.MatchString(line):
+		case fence == "" && quotedLine().MatchString(line):
 			quoted = append(quoted, line)
 			continue
 		case m != nil && fence == "":
@@ -131,12 +131,12 @@ func Parse(body string) (c Command, ok bool) {
 	}
 	said := strings.Join(rest, "\n")
 	quotes := strings.Join(quoted, "\n")
-	if m := questionID.FindStringSubmatch(quotes); m != nil {
+	if m := questionID().FindStringSubmatch(quotes); m != nil {
 		// A number of at most 15 digits fits.
 		c.Question, _ = strconv.ParseInt(m[1], 10, 64)
 	}
 	first, more, _ := strings.Cut(said, "\n")
-	if m := commandLine.FindStringSubmatch(first); m != nil {
+	if m := commandLine().FindStringSubmatch(first); m != nil {
 		c.Verb, c.Text = Verb(strings.ToLower(m[1])), strings.TrimSpace(m[2]+"\n"+more)
 		return c, slices.Contains(verbs, c.Verb)
 	}
@@ -209,7 +209,7 @@ func Follow(n News) Step {
 }
 
 // markForm matches the mark at the beginning of ralph's own comments.
-var markForm = regexp.MustCompile(`^<!-- ralph: ([^\n]*?)(?:, queue \w+)? -->`)
+var markForm = lazy.Regexp(`^<!-- ralph: ([^\n]*?)(?:, queue \w+)? -->`)
 
 // mark returns the first line of a post. It separates ralph's comments from those of a person with the same account,
 // and those of a queue from those of others on the same repository. ralph searches for it before it sends a post again.
@@ -217,7 +217,7 @@ func mark(of, queue string) string { return "<!-- ralph: " + of + ", queue " + q
 
 // Marked returns the subject in a comment's mark; ok is false if it has none.
 func Marked(body string) (of string, ok bool) {
-	m := markForm.FindStringSubmatch(body)
+	m := markForm().FindStringSubmatch(body)
 	if m == nil {
 		return "", false
 	}

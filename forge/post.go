@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"ralph"
 	"ralph/internal/inbox"
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 	"ralph/signals"
 	"ralph/store"
@@ -452,14 +452,14 @@ func receipt(tx *store.Tx, task int64) (string, error) {
 }
 
 var (
-	reference = regexp.MustCompile(`([#!@]|\bGH-|/(?:issues|pull|pulls|merge_requests)/)([A-Za-z0-9_])`)
-	slashed   = regexp.MustCompile(`(?m)^([ \t]*)/`)
+	reference = lazy.Regexp(`([#!@]|\bGH-|/(?:issues|pull|pulls|merge_requests)/)([A-Za-z0-9_])`)
+	slashed   = lazy.Regexp(`(?m)^([ \t]*)/`)
 )
 
 // Plain returns an agent's text in a form that is safe on the forge: it mentions nobody, closes no issue, gives no
 // command to the forge (as "/merge" on GitLab) or to a bot, and does not resemble a mark.
 func Plain(s string) string {
-	s = reference.ReplaceAllString(text.Clean(s), "$1\u200b$2")
-	s = slashed.ReplaceAllString(s, "$1\u200b/")
+	s = reference().ReplaceAllString(text.Clean(s), "$1\u200b$2")
+	s = slashed().ReplaceAllString(s, "$1\u200b/")
 	return strings.ReplaceAll(s, "<!--", "&lt;!--")
 }

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -100,19 +100,19 @@ func (t *Template) execute(v Value) (string, error) {
 }
 
 var (
-	templatePlace = regexp.MustCompile(`^template: (.*?):(\d+)(?::(\d+))?: (?:executing "[^"]*" at <[^>]*>: )?`)
-	unknownField  = regexp.MustCompile(`can't evaluate field (\w+) in type prompt\.Value`)
+	templatePlace = lazy.Regexp(`^template: (.*?):(\d+)(?::(\d+))?: (?:executing "[^"]*" at <[^>]*>: )?`)
+	unknownField  = lazy.Regexp(`can't evaluate field (\w+) in type prompt\.Value`)
 )
 
 // templateError rewords an error of the template for people, with its place.
 func templateError(name string, err error) error {
 	text := strings.TrimSpace(err.Error())
-	m := templatePlace.FindStringSubmatch(text)
+	m := templatePlace().FindStringSubmatch(text)
 	if m == nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	what := text[len(m[0]):]
-	if f := unknownField.FindStringSubmatch(what); f != nil {
+	if f := unknownField().FindStringSubmatch(what); f != nil {
 		var fields []string
 		for field := range reflect.TypeFor[Value]().Fields() {
 			fields = append(fields, "."+field.Name)

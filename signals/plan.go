@@ -2,12 +2,12 @@ package signals
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -206,7 +206,7 @@ func reach(p ralph.Plan) map[string]map[string]bool {
 }
 
 // broken matches the output of commands and runners that could not begin, whether or not work is missing.
-var broken = regexp.MustCompile(`(?im)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?:syntax error|[^/\n]*syntax error)|` +
+var broken = lazy.Regexp(`(?im)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?:syntax error|[^/\n]*syntax error)|` +
 	`unterminated quoted string|unexpected EOF while looking for|unexpected end of file|` +
 	`no module named ['"]?(?:pytest|unittest2|nose2?|tox|mypy|ruff|black|flake8|coverage)\b|` +
 	`^error: no such (?:sub)?command|^go: unknown command|unknown command:? |^go [a-z]+: unknown command|` +
@@ -215,7 +215,7 @@ var broken = regexp.MustCompile(`(?im)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?
 
 // notFound matches a shell's message about an unknown program in PATH. A program of the project may be the missing
 // work.
-var notFound = regexp.MustCompile(`(?m)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: ([^:\s/]+): (?:command )?not found`)
+var notFound = lazy.Regexp(`(?m)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: ([^:\s/]+): (?:command )?not found`)
 
 // RedFirst judges a command's result before any work. It returns a note for people, "" for none, and whether the
 // planner has to fix the command because missing work is not the cause.
@@ -226,10 +226,10 @@ func RedFirst(c ralph.Check, limit time.Duration) (mark string, mend bool) {
 		return MarkPasses, false
 	case strings.HasPrefix(c.Error, "took longer than"):
 		return fmt.Sprintf("does not end: killed after %s", limit), false
-	case notFound.MatchString(c.Tail):
-		m := notFound.FindStringSubmatch(c.Tail)
+	case notFound().MatchString(c.Tail):
+		m := notFound().FindStringSubmatch(c.Tail)
 		return fmt.Sprintf("cannot run: there is no command %s", m[1]), true
-	case broken.MatchString(c.Tail):
+	case broken().MatchString(c.Tail):
 		return "cannot run: " + said(), true
 	case c.Exit == 126:
 		return "cannot run: " + said(), true

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/signals"
 )
 
@@ -124,8 +124,8 @@ func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
 
 // taskReference finds "#12", "task 12" and "TASK-12" in the text of a blocked signal.
 var (
-	taskReference = regexp.MustCompile(`(?i)(?:#|\btask[ -]#?)(\d+)\b`)
-	onlyReference = regexp.MustCompile(`(?i)^\s*(?:#|task[ -]#?)\d+\W*$`)
+	taskReference = lazy.Regexp(`(?i)(?:#|\btask[ -]#?)(\d+)\b`)
+	onlyReference = lazy.Regexp(`(?i)^\s*(?:#|task[ -]#?)\d+\W*$`)
 )
 
 // upstream finds the tasks that a text names (rule 5): by number alone, by exact title, by a number
@@ -151,7 +151,7 @@ func (tx *Tx) upstream(task int64, on string) (signals.Upstream, error) {
 
 func (tx *Tx) namedTasks(on string) ([]int64, error) {
 	name := signals.NormalTitle(on)
-	if !onlyReference.MatchString(on) && name != "" {
+	if !onlyReference().MatchString(on) && name != "" {
 		exact, err := values[int64](tx, `
 			SELECT id FROM tasks
 			WHERE normal_title = $1 AND status NOT IN ('rejected', 'cancelled') ORDER BY id LIMIT 9`, name)
@@ -160,7 +160,7 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 		}
 	}
 	seen, ids := map[int64]bool{}, []int64{}
-	for _, m := range taskReference.FindAllStringSubmatch(on, -1) {
+	for _, m := range taskReference().FindAllStringSubmatch(on, -1) {
 		id, err := strconv.ParseInt(m[1], 10, 64)
 		if err != nil || seen[id] {
 			continue // a number too long for an id names no task

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/signals"
 )
 
@@ -279,12 +279,12 @@ func (tx *Tx) importedAs(condition string, args ...any) (id int64, last string, 
 }
 
 // exportedID matches the names that other tools' formats give to ralph's tasks (package exchange).
-var exportedID = regexp.MustCompile(`^(?:TASK|ralph)-(\d{1,18})$`)
+var exportedID = lazy.Regexp(`^(?:TASK|ralph)-(\d{1,18})$`)
 
 // exportedBefore finds a task that was exported from here in a format that keeps only its number:
 // number and title must both match.
 func (tx *Tx) exportedBefore(t ralph.ImportedTask) (id int64, last string, err error) {
-	m := exportedID.FindStringSubmatch(t.ExternalID)
+	m := exportedID().FindStringSubmatch(t.ExternalID)
 	if m == nil {
 		return 0, "", nil
 	}

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
 
 // A DB is an open database. It may be used by several goroutines at once.
@@ -160,11 +160,11 @@ func (r oneRow) Scan(dest ...any) error {
 type noRow string
 
 // fromTable matches the table that a query reads.
-var fromTable = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE)\s+(\w+)`)
+var fromTable = lazy.Regexp(`(?i)\b(?:FROM|INTO|UPDATE)\s+(\w+)`)
 
 func (q noRow) Error() string {
 	table := "the database"
-	if m := fromTable.FindStringSubmatch(string(q)); m != nil {
+	if m := fromTable().FindStringSubmatch(string(q)); m != nil {
 		table += "'s table " + m[1]
 	}
 	return table + " lacks an entry that belongs there, or has lost it meanwhile"

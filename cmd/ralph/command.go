@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/internal/term"
 	"ralph/store"
 )
@@ -183,12 +183,12 @@ func texts[T ~string](list []T) (out []string) {
 	return out
 }
 
-var optional = regexp.MustCompile(`\[[^]]*\](\.\.\.)?`)
+var optional = lazy.Regexp(`\[[^]]*\](\.\.\.)?`)
 
 // arity returns a check of the number of arguments, from a usage: words in brackets are optional.
 func arity(use string) cobra.PositionalArgs {
 	args := strings.TrimPrefix(use, strings.Fields(use)[0])
-	required, most := len(strings.Fields(optional.ReplaceAllString(args, ""))), len(optional.FindAllString(args, -1))
+	required, most := len(strings.Fields(optional().ReplaceAllString(args, ""))), len(optional().FindAllString(args, -1))
 	switch {
 	case required+most == 0:
 		return cobra.NoArgs

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/exchange"
 	"ralph/internal/inbox"
+	"ralph/internal/lazy"
 	"ralph/internal/proc"
 	"ralph/internal/term"
 	"ralph/store"
@@ -103,7 +103,7 @@ func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, er
 }
 
 // unescaping matches a line of a description that the form escapes, because it looks like a heading or a box.
-var unescaping = regexp.MustCompile(`(?m)^(\s*)\\([#\-*+\d[☐☑☒])`)
+var unescaping = lazy.Regexp(`(?m)^(\s*)\\([#\-*+\d[☐☑☒])`)
 
 // editPlan applies the differences between two texts of a plan to its tasks, and describes each
 // edit in a line.
@@ -162,7 +162,7 @@ func editTask(tx *store.Tx, id int64, old, n ralph.ImportedTask, person string) 
 		t.Title = n.Title
 	}
 	if n.Description != old.Description {
-		t.Description = unescaping.ReplaceAllString(n.Description, "$1$2")
+		t.Description = unescaping().ReplaceAllString(n.Description, "$1$2")
 	}
 	for _, f := range []struct{ to, old, now *[]string }{
 		{&t.Acceptance, &old.Acceptance, &n.Acceptance},

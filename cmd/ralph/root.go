@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
 
 // everyDay has the commands that `ralph help` lists; its topics list the others.
@@ -215,7 +215,7 @@ func topic(w io.Writer, root, of *cobra.Command) {
 }
 
 // worded matches the usage line of a command that takes a text.
-var worded = regexp.MustCompile(`\b(TITLE|TEXT|DECISION|REASON)\b`)
+var worded = lazy.Regexp(`\b(TITLE|TEXT|DECISION|REASON)\b`)
 
 // checkArguments makes wrong numbers of arguments and unknown subcommands usage errors.
 func checkArguments(cmd *cobra.Command) {
@@ -230,7 +230,7 @@ func checkArguments(cmd *cobra.Command) {
 				if len(args) > 0 && check(cmd, nil) == nil && check(cmd, args[:1]) != nil {
 					err = fmt.Errorf("`%s` takes no arguments, and was given %q", cmd.CommandPath(), args[0])
 				}
-				if len(args) > 1 && worded.MatchString(cmd.Use) {
+				if len(args) > 1 && worded().MatchString(cmd.Use) {
 					err = fmt.Errorf("%w (several words go in quotes)", err)
 				}
 			}

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -131,11 +131,11 @@ func (l *Loaded) Ineffective() (keys []string) {
 }
 
 // variableForm matches a value that stands for a variable of ralph's own environment.
-var variableForm = regexp.MustCompile(`^\$[A-Za-z_][A-Za-z0-9_]*$`)
+var variableForm = lazy.Regexp(`^\$[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Variable returns the name of the environment variable that a value stands for; "" if it is itself the value.
 func Variable(value string) string {
-	if variableForm.MatchString(value) {
+	if variableForm().MatchString(value) {
 		return value[1:]
 	}
 	return ""

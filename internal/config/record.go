@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"ralph/internal/lazy"
 )
 
 // records reads a list of maps into a slice of the setting's type.
@@ -27,7 +28,7 @@ func (r *reader) records(f field, node ast.Node) (any, misfit) {
 }
 
 // nameForm matches the names in a map of maps.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var nameForm = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // named reads a map of maps into one of the setting's type. A null map is empty.
 func (r *reader) named(f field, node ast.Node) (any, misfit) {
@@ -39,7 +40,7 @@ func (r *reader) named(f field, node ast.Node) (any, misfit) {
 	records := reflect.MakeMap(f.typ)
 	for pairs := m.MapRange(); pairs.Next(); {
 		name, ok := pairs.Key().(*ast.StringNode)
-		if !ok || !nameForm.MatchString(name.Value) {
+		if !ok || !nameForm().MatchString(name.Value) {
 			return nil, misfit{pairs.Key(), errors.New("must be a name of letters, digits, dots, underscores and dashes")}
 		}
 		into := reflect.New(f.typ.Elem()).Elem()

@@ -135,7 +135,7 @@ func (f field) valueSchema() *jsonschema.Schema {
 		record := f.recordSchema()
 		record.Type, record.Types = "", []string{"object", "null"}
 		named := mapOf(record)
-		named.PropertyNames = &jsonschema.Schema{Pattern: nameForm.String()}
+		named.PropertyNames = &jsonschema.Schema{Pattern: nameForm().String()}
 		return named
 	}
 	return text

@@ -8,7 +8,6 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -32,10 +32,10 @@ const (
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
 var (
-	durationForm = regexp.MustCompile(durationPattern)
+	durationForm = lazy.Regexp(durationPattern)
 	// Matches text that YAML reads as text without quotes, in any position.
-	plainForm = regexp.MustCompile(`^[A-Za-z/][\w./*=-]*( [\w./*=-]+)*$|^\./[\w./*=-]+$`)
-	reserved  = regexp.MustCompile(`(?i)^(null|true|false|yes|no|on|off|y|n)$`)
+	plainForm = lazy.Regexp(`^[A-Za-z/][\w./*=-]*( [\w./*=-]+)*$|^\./[\w./*=-]+$`)
+	reserved  = lazy.Regexp(`(?i)^(null|true|false|yes|no|on|off|y|n)$`)
 )
 
 // A misfit is an invalid value and the part that is wrong.
@@ -95,13 +95,13 @@ func (f field) parseScalar(text string) (any, error) {
 // percentForm is the form of percentages in the schema.
 const percentForm = `^(100|[1-9]?[0-9])%$`
 
-var percents = regexp.MustCompile(percentForm)
+var percents = lazy.Regexp(percentForm)
 
 // parsePercents parses a map of percentages.
 func parsePercents(texts map[string]string) (Percentages, error) {
 	p := Percentages{}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if !percents.MatchString(texts[name]) {
+		if !percents().MatchString(texts[name]) {
 			return nil, fmt.Errorf(`%s: must be a percentage from "0%%" to "100%%", not %s`, quoted(name), quoted(texts[name]))
 		}
 		n, err := strconv.Atoi(strings.TrimSuffix(texts[name], "%"))
@@ -115,7 +115,7 @@ func parsePercents(texts map[string]string) (Percentages, error) {
 
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil || !durationForm.MatchString(text) {
+	if err != nil || !durationForm().MatchString(text) {
 		return 0, fmt.Errorf(`must be a duration such as "90s", "45m" or "1h30m", not %s`, quoted(text))
 	}
 	return d, nil
@@ -306,7 +306,7 @@ func FormatDuration(d time.Duration) string {
 
 // flow formats a text as an item of a YAML list, quoted only if necessary.
 func flow(s string) string {
-	if plainForm.MatchString(s) && !reserved.MatchString(s) {
+	if plainForm().MatchString(s) && !reserved().MatchString(s) {
 		return s
 	}
 	var b strings.Builder

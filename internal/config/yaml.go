@@ -3,13 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"ralph/internal/lazy"
 )
 
 // A setting is a value with its source.
@@ -294,7 +295,7 @@ func (r *reader) problem(key string, at *token.Token, text string) {
 
 // secretLine matches a line that may hold the start of a secret: the agent's variables, or a
 // receiver's URL.
-var secretLine = regexp.MustCompile(`(^|[\s{,"'])(env|url|database)["']?\s*:`)
+var secretLine = lazy.Regexp(`(^|[\s{,"'])(env|url|database)["']?\s*:`)
 
 // locate sets the position of an error, clamped to the file, and the line itself unless it may hold
 // a secret.
@@ -307,7 +308,7 @@ func (r *reader) locate(e *Error, line, column int) *Error {
 	if e.Key == "" { // the line may belong to any setting
 		first = 0
 	}
-	if !slices.Contains(secretKeys, e.Key) && !slices.ContainsFunc(r.lines[first:e.Line], secretLine.MatchString) {
+	if !slices.Contains(secretKeys, e.Key) && !slices.ContainsFunc(r.lines[first:e.Line], secretLine().MatchString) {
 		e.Text = text
 	}
 	return e

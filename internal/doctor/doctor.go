@@ -9,13 +9,13 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/internal/lazy"
 	"ralph/internal/project"
 	"ralph/internal/sandbox"
 	"ralph/internal/state"
@@ -430,18 +430,18 @@ func version(ctx context.Context, p *project.Project, what string, works agent.P
 }
 
 // number is a version in a line.
-var number = regexp.MustCompile(`\d+(\.\d+)+`)
+var number = lazy.Regexp(`\d+(\.\d+)+`)
 
 // compared describes a difference between a version and the tested one. It is not an error.
 func compared(version, tried string) string {
 	numbers := func(v string) (list []int) {
-		for part := range strings.SplitSeq(number.FindString(v), ".") {
+		for part := range strings.SplitSeq(number().FindString(v), ".") {
 			n, _ := strconv.Atoi(part) // digits; a longer number is large
 			list = append(list, n)
 		}
 		return list
 	}
-	if !number.MatchString(version) || tried == "" {
+	if !number().MatchString(version) || tried == "" {
 		return ""
 	}
 	switch slices.Compare(numbers(version), numbers(tried)) {

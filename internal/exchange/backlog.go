@@ -1,17 +1,17 @@
 package exchange
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml/parser"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
 
 var (
-	frontMatter = regexp.MustCompile(`(?s)\A---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\z)`)
-	criterion   = regexp.MustCompile(`^#\d+\s+`)
+	frontMatter = lazy.Regexp(`(?s)\A---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\z)`)
+	criterion   = lazy.Regexp(`^#\d+\s+`)
 )
 
 var backlogStatus = map[string]ralph.Status{
@@ -21,7 +21,7 @@ var backlogStatus = map[string]ralph.Status{
 
 // isBacklog reports whether a text is a task file of Backlog.md: Markdown below a head with id, title and status.
 func isBacklog(data []byte) bool {
-	m := frontMatter.FindSubmatch(data)
+	m := frontMatter().FindSubmatch(data)
 	if m == nil {
 		return false
 	}
@@ -32,7 +32,7 @@ func isBacklog(data []byte) bool {
 // readBacklog reads a task file of Backlog.md: one task. Its criteria are the unticked boxes; fields without a place in
 // ralph go into the description. A person decides on a status of a project's own.
 func readBacklog(data []byte) (in ralph.Import, err error) {
-	m := frontMatter.FindSubmatch(data)
+	m := frontMatter().FindSubmatch(data)
 	if m == nil {
 		return in, wrong(1, `a task file of Backlog.md begins with "---", an id, a title and a status`)
 	}
@@ -77,7 +77,7 @@ func readBacklog(data []byte) (in ralph.Import, err error) {
 	about, _ := readBody(&in, &t, string(data[len(m[0]):]))
 	about = strings.TrimSpace(strings.TrimPrefix(about, "## Description\n"))
 	for i, c := range t.Acceptance {
-		t.Acceptance[i] = criterion.ReplaceAllString(c, "")
+		t.Acceptance[i] = criterion().ReplaceAllString(c, "")
 	}
 	t.Description = paragraphs([2]string{"", about}, [2]string{"Also in the file", r.rest()})
 	in.Tasks = []ralph.ImportedTask{t}

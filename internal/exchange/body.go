@@ -1,36 +1,36 @@
 package exchange
 
 import (
-	"regexp"
 	"strings"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
 
 var (
-	accept     = regexp.MustCompile("`accept:\\s*([^`]+)`")
-	inlineCode = regexp.MustCompile("^`([^`]+)`$")
+	accept     = lazy.Regexp("`accept:\\s*([^`]+)`")
+	inlineCode = lazy.Regexp("^`([^`]+)`$")
 	// labelWords is a line that labels the text below or after it: "**Acceptance Criteria:**", "- Depends on: T1";
 	// boldWords is one without a colon.
-	labelWords = regexp.MustCompile(`^\s*(?:>\s*)?(?:[-*+•]\s+)?([*_]{0,3})([^*_:：` + "`" + `]{1,60}?)` +
+	labelWords = lazy.Regexp(`^\s*(?:>\s*)?(?:[-*+•]\s+)?([*_]{0,3})([^*_:：` + "`" + `]{1,60}?)` +
 		`\s*[*_]{0,3}\s*[:：]\s*[*_]{0,3}(?:\s+(.*?))?[*_]*\s*$`)
-	boldWords  = regexp.MustCompile(`^\s*(?:[-*+•]\s+)?(\*\*|__)([^*_]{1,60})(?:\*\*|__)\s*$`)
-	waitsTitle = regexp.MustCompile(`^(depends( on)?|dependenc(y|ies)|blocked by|` +
+	boldWords  = lazy.Regexp(`^\s*(?:[-*+•]\s+)?(\*\*|__)([^*_]{1,60})(?:\*\*|__)\s*$`)
+	waitsTitle = lazy.Regexp(`^(depends( on)?|dependenc(y|ies)|blocked by|` +
 		`зависит от|зависимости|hängt ab von|abhängig von|abhängigkeiten|blockiert (von|durch)|dépend de|dépendances|` +
 		`bloqué par|depende de|dependencias|dependências|bloquead[oa] por|依赖|依赖于|依存)$`)
 	// criterionLabel numbers a criterion: "AC 1:".
-	criterionLabel = regexp.MustCompile(`^ac[ -]?\d+(\.\d+)*$`)
-	given          = regexp.MustCompile(`(?i)^[*_]*(given|scenario|gegeben|étant donné|dado|дано)\b`)
-	follows        = regexp.MustCompile(`(?i)^[*_]*(when|then|and|but|wenn|dann|und|quand|alors|et|` +
+	criterionLabel = lazy.Regexp(`^ac[ -]?\d+(\.\d+)*$`)
+	given          = lazy.Regexp(`(?i)^[*_]*(given|scenario|gegeben|étant donné|dado|дано)\b`)
+	follows        = lazy.Regexp(`(?i)^[*_]*(when|then|and|but|wenn|dann|und|quand|alors|et|` +
 		`cuando|entonces|y|когда|тогда|и)\b`)
 )
 
 // acceptCommands extracts `accept: command` from a text.
 func acceptCommands(s string) (rest string, cmds []string) {
-	for _, m := range accept.FindAllStringSubmatch(s, -1) {
+	for _, m := range accept().FindAllStringSubmatch(s, -1) {
 		cmds = append(cmds, strings.TrimSpace(m[1]))
 	}
-	return strings.TrimSpace(strings.Join(strings.Fields(accept.ReplaceAllString(s, " ")), " ")), cmds
+	return strings.TrimSpace(strings.Join(strings.Fields(accept().ReplaceAllString(s, " ")), " ")), cmds
 }
 
 // A label is a line that introduces the lines below it.
@@ -45,9 +45,9 @@ func labelOf(l *line) label {
 	if l.kind != words {
 		return label{}
 	}
-	m := labelWords.FindStringSubmatch(l.raw)
+	m := labelWords().FindStringSubmatch(l.raw)
 	if m == nil {
-		if m = boldWords.FindStringSubmatch(l.raw); m == nil {
+		if m = boldWords().FindStringSubmatch(l.raw); m == nil {
 			return label{}
 		}
 		m = append(m, "")
@@ -82,7 +82,7 @@ func (c *list) add(l *line, items *[]string, item string, bulleted bool) bool {
 	c.gap = false
 	n := len(*items)
 	join := " "
-	if bulleted && !follows.MatchString(item) {
+	if bulleted && !follows().MatchString(item) {
 		join = "; "
 	}
 	if c.box > 0 && l.indent >= c.box && n > 0 {
@@ -95,13 +95,13 @@ func (c *list) add(l *line, items *[]string, item string, bulleted bool) bool {
 		return false
 	case l.indent < c.least:
 	case !c.empty && n > 0 && (l.indent > c.first && c.first >= 0 ||
-		follows.MatchString(item) && given.MatchString((*items)[n-1])):
+		follows().MatchString(item) && given().MatchString((*items)[n-1])):
 		(*items)[n-1] += join + item
 		return true
 	case bulleted:
 		*items, c.empty, c.first = append(*items, item), false, l.indent
 		return true
-	case c.empty || n == 0 || given.MatchString(item):
+	case c.empty || n == 0 || given().MatchString(item):
 		*items, c.empty = append(*items, item), false
 		return true
 	case !gap:
@@ -121,7 +121,7 @@ func (t *markdownTask) take(l *line) {
 		return
 	case l.kind == blank:
 		t.list.gap = true
-		if underline.MatchString(l.raw) {
+		if underline().MatchString(l.raw) {
 			return
 		}
 		t.text = append(t.text, l.raw)
@@ -163,19 +163,19 @@ func (t *markdownTask) begins(l *line) bool {
 	}
 	if head := labelOf(l); !t.own && head.name != "" {
 		switch {
-		case roleOf(head.name) == conditions || criterionLabel.MatchString(head.name):
+		case roleOf(head.name) == conditions || criterionLabel().MatchString(head.name):
 			t.list.begin(l)
 			if head.rest != "" {
 				t.accepts(head.rest)
 				t.list.empty = false
 			}
 			return true
-		case waitsTitle.MatchString(head.name):
+		case waitsTitle().MatchString(head.name):
 			if t.refs = append(t.refs, waitsFor{head.rest, true}); head.rest == "" {
 				t.waits = behind
 			}
 		}
-		if head.bold && !given.MatchString(head.name) && !follows.MatchString(head.name) && l.indent <= t.list.least {
+		if head.bold && !given().MatchString(head.name) && !follows().MatchString(head.name) && l.indent <= t.list.least {
 			t.list.on = false
 		}
 	}

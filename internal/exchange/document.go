@@ -209,7 +209,7 @@ func (r *markdownReader) notes() {
 	}
 	var odd []*line
 	for _, l := range r.lines {
-		if l.kind == words && oddBox.MatchString(l.raw) {
+		if l.kind == words && oddBox().MatchString(l.raw) {
 			odd = append(odd, l)
 		}
 	}
@@ -319,7 +319,7 @@ func (r *markdownReader) refer(t *markdownTask, id string, sure bool, list []*ma
 // references lists the ids in a text: "US-001, T4-T6 and 2.1".
 func references(s string) (ids []string) {
 	end := 0
-	for _, at := range reference.FindAllStringIndex(s, -1) {
+	for _, at := range reference().FindAllStringIndex(s, -1) {
 		id, between := s[at[0]:at[1]], strings.TrimSpace(s[end:at[0]])
 		if n := len(ids); n > 0 && (between == "-" || between == "–" || between == "to") {
 			first, last := number(ids[n-1]), number(id)

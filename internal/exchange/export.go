@@ -164,7 +164,7 @@ func indent(text, blanks string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
-		if t := strings.TrimLeft(line, " \t"); box.MatchString(line) || strings.HasPrefix(t, "#") {
+		if t := strings.TrimLeft(line, " \t"); box().MatchString(line) || strings.HasPrefix(t, "#") {
 			line = line[:len(line)-len(t)] + `\` + t
 		}
 		fmt.Fprintf(&b, "%s%s\n", blanks, line)

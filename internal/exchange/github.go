@@ -3,11 +3,11 @@ package exchange
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -20,10 +20,12 @@ type gitHubIssue struct {
 	Comments           []any
 }
 
+const gitHubNumberForm = `(?:https://)?((?:[\w.-]+/)+[\w.-]+)?(?:#|/(?:-/)?issues/)(\d+)`
+
 var (
-	gitHubPriority = regexp.MustCompile(`(?i)^(?:priority[:/ ]*)?p([0-9])$`)
-	gitHubNumber   = regexp.MustCompile(`(?:https://)?((?:[\w.-]+/)+[\w.-]+)?(?:#|/(?:-/)?issues/)(\d+)`)
-	gitHubNeeds    = regexp.MustCompile(`(?i)\b(?:depends on|blocked by)[\s:*_]+((?:` + gitHubNumber.String() +
+	gitHubPriority = lazy.Regexp(`(?i)^(?:priority[:/ ]*)?p([0-9])$`)
+	gitHubNumber   = lazy.Regexp(gitHubNumberForm)
+	gitHubNeeds    = lazy.Regexp(`(?i)\b(?:depends on|blocked by)[\s:*_]+((?:` + gitHubNumberForm +
 		`(?:\s*(?:,|and|&)\s*)*)+)`)
 )
 
@@ -83,7 +85,7 @@ func (v gitHubIssue) taskOf(in *ralph.Import, line int, space string) ralph.Impo
 	}
 	var labels []string
 	for _, label := range v.Labels {
-		if m := gitHubPriority.FindStringSubmatch(label.Name); m != nil {
+		if m := gitHubPriority().FindStringSubmatch(label.Name); m != nil {
 			t.Priority = clamp(float64(m[1][0] - '0'))
 			continue
 		}
@@ -93,11 +95,11 @@ func (v gitHubIssue) taskOf(in *ralph.Import, line int, space string) ralph.Impo
 	t.Description = paragraphs([2]string{"", body}, [2]string{"Labels", strings.Join(labels, ", ")},
 		[2]string{"", cmp.Or(v.URL, fmt.Sprintf("issue #%d", v.Number))})
 	seen := map[string]bool{}
-	for _, m := range gitHubNeeds.FindAllStringSubmatch(v.Body, -1) {
+	for _, m := range gitHubNeeds().FindAllStringSubmatch(v.Body, -1) {
 		refs = append(refs, waitsFor{text: m[1]})
 	}
 	for _, ref := range refs {
-		for _, n := range gitHubNumber.FindAllStringSubmatch(ref.text, -1) {
+		for _, n := range gitHubNumber().FindAllStringSubmatch(ref.text, -1) {
 			id := ralph.ExternalKey(space, n[2])
 			if n[1] != "" && !strings.HasSuffix(space, "/"+n[1]) {
 				in.Notes = append(in.Notes, fmt.Sprintf("#%d waits for %s, which is in another repository: left out",
@@ -126,13 +128,13 @@ type Issue struct {
 }
 
 // verifyBlock is a fenced block of commands.
-var verifyBlock = regexp.MustCompile("(?ms)^```verify[ \\t]*\\r?\\n(.*?)^```[ \\t]*\\r?$")
+var verifyBlock = lazy.Regexp("(?ms)^```verify[ \\t]*\\r?\\n(.*?)^```[ \\t]*\\r?$")
 
 // unseen matches text of an issue that a browser does not show. Nobody sees it before adding a label.
-var unseen = regexp.MustCompile(`(?s)<!--.*?(-->|\z)`)
+var unseen = lazy.Regexp(`(?s)<!--.*?(-->|\z)`)
 
 // toIssue is a reference to an issue. A title becomes the subject of a commit, where "closes #7" closes that issue.
-var toIssue = regexp.MustCompile(`#(\d)`)
+var toIssue = lazy.Regexp(`#(\d)`)
 
 // FromIssue maps an issue to a task. Without trust it gives no commands, no rights, no files and no hidden text,
 // and its title refers to no other issue.
@@ -144,14 +146,14 @@ func FromIssue(i Issue) ralph.Import {
 	}
 	var commands []string
 	if !i.Trusted {
-		v.Body, v.Title = unseen.ReplaceAllString(v.Body, ""), toIssue.ReplaceAllString(v.Title, "# $1")
+		v.Body, v.Title = unseen().ReplaceAllString(v.Body, ""), toIssue().ReplaceAllString(v.Title, "# $1")
 	} else {
-		for _, m := range verifyBlock.FindAllStringSubmatch(v.Body, -1) {
+		for _, m := range verifyBlock().FindAllStringSubmatch(v.Body, -1) {
 			commands = append(commands, strings.FieldsFunc(strings.ReplaceAll(m[1], "\r", ""), func(r rune) bool {
 				return r == '\n'
 			})...)
 		}
-		v.Body = verifyBlock.ReplaceAllString(v.Body, "")
+		v.Body = verifyBlock().ReplaceAllString(v.Body, "")
 	}
 	t := v.taskOf(&in, 0, i.Source)
 	t.ExternalSource, t.ExternalID = i.Source, strconv.FormatInt(i.Number, 10)

@@ -223,7 +223,7 @@ func look(data []byte) looks {
 		l.backlog = isBacklog(trimmed)
 		// A checklist may also contain "tasks:".
 		tasks := bytes.HasPrefix(trimmed, []byte("tasks:")) || bytes.Contains(trimmed, []byte("\ntasks:\n"))
-		l.yaml = tasks && !l.backlog && !anyBox.Match(trimmed)
+		l.yaml = tasks && !l.backlog && !anyBox().Match(trimmed)
 	}
 	return l
 }

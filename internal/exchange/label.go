@@ -1,11 +1,11 @@
 package exchange
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
 
 // labels are the lists of a task that have their own lines in a checklist: "- Verify: make test".
@@ -22,7 +22,7 @@ var labels = []struct {
 // dependsLabel is the label of a line that names a task to wait for.
 const dependsLabel = "Depends on"
 
-var labelLine = regexp.MustCompile(`^\s*[-*+]\s+(Acceptance|Verify|Files|Allow|Depends on):\s+(\S.*?)\s*$`)
+var labelLine = lazy.Regexp(`^\s*[-*+]\s+(Acceptance|Verify|Files|Allow|Depends on):\s+(\S.*?)\s*$`)
 
 // labelled returns a value for a labelled line. It quotes values with several lines, and values
 // that would be read as quoted.
@@ -35,14 +35,14 @@ func labelled(v string) string {
 
 // label reads a labelled line of a task, and reports whether it is one.
 func (t *markdownTask) label(line string) bool {
-	m := labelLine.FindStringSubmatch(line)
+	m := labelLine().FindStringSubmatch(line)
 	if m == nil {
 		return false
 	}
 	v := m[2]
 	if quoted, err := strconv.Unquote(v); err == nil && strings.HasPrefix(v, `"`) {
 		v = quoted
-	} else if code := inlineCode.FindStringSubmatch(v); code != nil {
+	} else if code := inlineCode().FindStringSubmatch(v); code != nil {
 		v = code[1]
 	}
 	if m[1] == dependsLabel {

@@ -1,32 +1,37 @@
 package exchange
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"ralph"
+	"ralph/internal/lazy"
+)
+
+const (
+	boxForm = `^((?:\s*>)*\s*)(?:(?:[-*+]|\d+[.)])\s+\[(\s*(?:[^\s\d\[\]A-WYZ]\x{fe0f}?)?\s*)\]|` +
+		`[-*+]?\[([ xX])\]|(?:[-*+]\s+)?([☐☑☒⬜🔲◻□▢])\x{fe0f}?)(\\?\*)?(?:\s+(.*?))?\s*$`
+	bulletForm = `^(\s*)(?:[-*+•]|\d+[.)])\s+(\S.*)$`
 )
 
 // The lines of Markdown with a meaning. They are matched as lines, not as a CommonMark tree: people and models indent
 // boxes as they like, even where CommonMark would see code.
 var (
-	box = regexp.MustCompile(`^((?:\s*>)*\s*)(?:(?:[-*+]|\d+[.)])\s+\[(\s*(?:[^\s\d\[\]A-WYZ]\x{fe0f}?)?\s*)\]|` +
-		`[-*+]?\[([ xX])\]|(?:[-*+]\s+)?([☐☑☒⬜🔲◻□▢])\x{fe0f}?)(\\?\*)?(?:\s+(.*?))?\s*$`)
+	box = lazy.Regexp(boxForm)
 	// gluedBox is a box without a blank behind it; "[x](…)" is a link.
-	gluedBox  = regexp.MustCompile(`^((?:\s*>)*\s*(?:[-*+]|\d+[.)])\s+\[[ xX]\])([^\s(\[:*\\].*)$`)
-	oddBox    = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+\[(?:[A-Z\d]|[A-Z]{2,5})\]\s+\S`) // "[D] …", "[WIP] …"
-	anyBox    = regexp.MustCompile(`(?m)` + box.String())
-	heading   = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
-	underline = regexp.MustCompile(`^ {0,3}(=+|-{3,})\s*$`)
-	bullet    = regexp.MustCompile(`^(\s*)(?:[-*+•]|\d+[.)])\s+(\S.*)$`)
-	anyBullet = regexp.MustCompile(`(?m)` + bullet.String())
-	fenceLine = regexp.MustCompile("^\\s*(```+|~~~+)\\s*(.*?)\\s*$")
-	cellBox   = regexp.MustCompile(`^(?:\[[ xX/~-]?\]|[☐☑☒])$`)
-	rowBox    = regexp.MustCompile(`\|\s*(\[[ xX/~-]?\]|[☐☑☒])\s*(?:\||$)`)
-	cellID    = regexp.MustCompile("^[*`]*(?:[A-Za-z][\\w.]*-?)*\\d+(?:\\.\\d+)*[a-z]?[*`]*$")
-	headLines = regexp.MustCompile(`\A(?:[\w-]+:.*\n|[ #-].*\n|\n)*\z`) // of YAML
+	gluedBox  = lazy.Regexp(`^((?:\s*>)*\s*(?:[-*+]|\d+[.)])\s+\[[ xX]\])([^\s(\[:*\\].*)$`)
+	oddBox    = lazy.Regexp(`^\s*(?:[-*+]|\d+[.)])\s+\[(?:[A-Z\d]|[A-Z]{2,5})\]\s+\S`) // "[D] …", "[WIP] …"
+	anyBox    = lazy.Regexp(`(?m)` + boxForm)
+	heading   = lazy.Regexp(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
+	underline = lazy.Regexp(`^ {0,3}(=+|-{3,})\s*$`)
+	bullet    = lazy.Regexp(bulletForm)
+	anyBullet = lazy.Regexp(`(?m)` + bulletForm)
+	fenceLine = lazy.Regexp("^\\s*(```+|~~~+)\\s*(.*?)\\s*$")
+	cellBox   = lazy.Regexp(`^(?:\[[ xX/~-]?\]|[☐☑☒])$`)
+	rowBox    = lazy.Regexp(`\|\s*(\[[ xX/~-]?\]|[☐☑☒])\s*(?:\||$)`)
+	cellID    = lazy.Regexp("^[*`]*(?:[A-Za-z][\\w.]*-?)*\\d+(?:\\.\\d+)*[a-z]?[*`]*$")
+	headLines = lazy.Regexp(`\A(?:[\w-]+:.*\n|[ #-].*\n|\n)*\z`) // of YAML
 )
 
 // A lineKind is the kind of a line of Markdown.
@@ -78,7 +83,7 @@ func (l *line) done() bool { return slices.Contains(doneMarks, l.mark) }
 
 // fenced returns the code fence that is open after a line, "" for none.
 func fenced(open, text string) string {
-	m := fenceLine.FindStringSubmatch(text)
+	m := fenceLine().FindStringSubmatch(text)
 	switch {
 	case m == nil:
 		return open
@@ -95,7 +100,7 @@ func fenced(open, text string) string {
 // scan returns the lines of a text by their kinds.
 func scan(data []byte) (lines []*line) {
 	head := 0
-	if m := frontMatter.FindSubmatch(data); m != nil && headLines.Match(m[1]) {
+	if m := frontMatter().FindSubmatch(data); m != nil && headLines().Match(m[1]) {
 		head = strings.Count(string(m[0]), "\n")
 	}
 	fence, indent, hidden := "", 0, false
@@ -130,12 +135,12 @@ func scan(data []byte) (lines []*line) {
 
 // look sets the kind of the last line, which is not in code.
 func (l *line) look(lines []*line) {
-	if m := heading.FindStringSubmatch(l.raw); m != nil {
+	if m := heading().FindStringSubmatch(l.raw); m != nil {
 		l.kind, l.level, l.text = titled, len(m[1]), m[2]
 		return
 	}
-	raw := gluedBox.ReplaceAllString(l.raw, "$1 $2")
-	if m := box.FindStringSubmatchIndex(raw); m != nil {
+	raw := gluedBox().ReplaceAllString(l.raw, "$1 $2")
+	if m := box().FindStringSubmatchIndex(raw); m != nil {
 		l.kind, l.optional, l.indent = boxed, m[10] >= 0, indentOf(strings.ReplaceAll(raw[:m[3]], ">", " "))
 		for _, mark := range []int{4, 6, 8} {
 			if m[mark] >= 0 {
@@ -154,9 +159,10 @@ func (l *line) look(lines []*line) {
 	if !strings.ContainsFunc(l.raw, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }) {
 		l.kind = blank
 		n := len(lines) - 2
-		m := underline.FindStringSubmatch(l.raw)
-		if m == nil || n < 0 || lines[n].kind != words || labelOf(lines[n]).name != "" || bullet.MatchString(lines[n].raw) ||
-			n > 0 && lines[n-1].kind == words || strings.HasPrefix(strings.TrimSpace(lines[n].raw), "|") {
+		m := underline().FindStringSubmatch(l.raw)
+		if m == nil || n < 0 || lines[n].kind != words || labelOf(lines[n]).name != "" ||
+			bullet().MatchString(lines[n].raw) || n > 0 && lines[n-1].kind == words ||
+			strings.HasPrefix(strings.TrimSpace(lines[n].raw), "|") {
 			return
 		}
 		lines[n].kind, lines[n].text, lines[n].level = titled, strings.TrimSpace(lines[n].raw), 1
@@ -186,14 +192,14 @@ func (l *line) row(lines []*line) bool {
 	var title, needs string
 	var more []string
 	for i, c := range cells(l.raw) {
-		waits := i < len(head) && waitsTitle.MatchString(strings.ToLower(strings.Trim(head[i], "* ")))
+		waits := i < len(head) && waitsTitle().MatchString(strings.ToLower(strings.Trim(head[i], "* ")))
 		switch {
 		case c == "":
-		case cellBox.MatchString(c):
+		case cellBox().MatchString(c):
 			boxes++
 		case waits:
 			needs, more = c, append(more, head[i]+": "+c)
-		case l.id == "" && title == "" && cellID.MatchString(c):
+		case l.id == "" && title == "" && cellID().MatchString(c):
 			l.id = strings.Trim(c, "*`")
 		case title == "":
 			title = c
@@ -204,7 +210,7 @@ func (l *line) row(lines []*line) bool {
 	if boxes != 1 || title == "" || first == len(lines)-1 {
 		return false
 	}
-	at := rowBox.FindStringSubmatchIndex(l.raw)
+	at := rowBox().FindStringSubmatchIndex(l.raw)
 	l.kind, l.at, l.needs = boxed, [2]int{at[2], at[3]}, needs
 	if l.raw[at[2]] == '[' {
 		l.at = [2]int{at[2] + 1, at[3] - 1}
@@ -218,7 +224,7 @@ func (l *line) row(lines []*line) bool {
 
 // item returns the text of a bullet, or of a line without one.
 func (l *line) item() (text string, bulleted bool) {
-	if m := bullet.FindStringSubmatch(l.raw); m != nil {
+	if m := bullet().FindStringSubmatch(l.raw); m != nil {
 		return strings.TrimSpace(m[2]), true
 	}
 	return strings.TrimSpace(l.raw), false

@@ -3,30 +3,30 @@ package exchange
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/signals"
 )
 
 var (
-	boxID = regexp.MustCompile(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|` +
+	boxID = lazy.Regexp(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|` +
 		`([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-\d+(?:\.\d+)*[a-z]?)(?:\*\*)?:|(T\d+[a-z]?)(?:\*\*)?:|` +
 		`(T\d{3,}[a-z]?)(?:\*\*)?)(?:\*\*)?\s+(\S.*)$`)
-	specID     = regexp.MustCompile(`^T\d{3,}[a-z]?$`)
-	ownID      = regexp.MustCompile(`^TASK-\d+$`)
-	marks      = regexp.MustCompile(`^((?:\[[^\]]*\]\s*)*)(\S.*)$`) // of Spec Kit: "[P] [US1] …"
-	needsWords = regexp.MustCompile(`(?i)\((?:depends on|blocked by|after|requires|needs) ([^)]*)\)|` +
+	specID     = lazy.Regexp(`^T\d{3,}[a-z]?$`)
+	ownID      = lazy.Regexp(`^TASK-\d+$`)
+	marks      = lazy.Regexp(`^((?:\[[^\]]*\]\s*)*)(\S.*)$`) // of Spec Kit: "[P] [US1] …"
+	needsWords = lazy.Regexp(`(?i)\((?:depends on|blocked by|after|requires|needs) ([^)]*)\)|` +
 		`\b(?:depends on|blocked by):? ((?-i:[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-?\d+[a-z]?(?:\s*(?:,|&|and|[-–])\s*)?)+)`)
-	depends   = regexp.MustCompile(`(?i)^\(?(?:depends on|blocked by)`)
-	struck    = regexp.MustCompile(`^~~(.+?)~~(.*)$`)
-	reference = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*-\d+(?:\.\d+)*[a-z]?|` +
+	depends   = lazy.Regexp(`(?i)^\(?(?:depends on|blocked by)`)
+	struck    = lazy.Regexp(`^~~(.+?)~~(.*)$`)
+	reference = lazy.Regexp(`[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*-\d+(?:\.\d+)*[a-z]?|` +
 		`[A-Z]+\d+[a-z]?|\d+(?:\.\d+)*`)
-	boxNumber = regexp.MustCompile(`^(\d+(?:\.\d+)*)[.)]?\s`)
-	ownName   = regexp.MustCompile(`^(implementation (plan|tasks)|tasks?( list)?|to-?dos?|plan|task breakdown)$`)
+	boxNumber = lazy.Regexp(`^(\d+(?:\.\d+)*)[.)]?\s`)
+	ownName   = lazy.Regexp(`^(implementation (plan|tasks)|tasks?( list)?|to-?dos?|plan|task breakdown)$`)
 )
 
 // A section is the text below a heading; the first one is that before any.
@@ -109,10 +109,10 @@ func readMarkdown(name string, data []byte) (ralph.Import, error) {
 		return in, nil
 	}
 	switch {
-	case anyBox.Match(data):
+	case anyBox().Match(data):
 		return in, noTask("holds no task: its boxes stand below headings such as \"Acceptance Criteria\", \"Overview\" " +
 			"or \"Optional\"; `ralph plan --file FILE` makes tasks of a text")
-	case anyBullet.Match(data):
+	case anyBullet().Match(data):
 		return in, noTask("holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", " +
 			"and this list has none; `ralph plan --file FILE` makes tasks of a text")
 	}
@@ -127,7 +127,7 @@ func readDocument(name string, data []byte) *markdownReader {
 	}
 	r.root = tree(r.lines, &r.all)
 	r.roles()
-	if r.name == "" || name != "" && ownName.MatchString(strings.ToLower(r.name)) {
+	if r.name == "" || name != "" && ownName().MatchString(strings.ToLower(r.name)) {
 		r.name = name
 	}
 	r.section(r.root)
@@ -297,7 +297,7 @@ func (s *section) boxes() (has, loose bool) {
 		case roleOf(name.name) == conditions:
 			c.begin(l)
 			has = true
-		case name.bold && !given.MatchString(name.name):
+		case name.bold && !given().MatchString(name.name):
 			c.on = false
 		case l.kind == boxed && l.text != "" && !(c.on && l.indent >= c.least):
 			loose = true
@@ -324,7 +324,7 @@ func (s *section) checked() bool {
 		for _, l := range d.lines {
 			if l.kind == boxed {
 				has = true
-				task = task || boxID.MatchString(l.text) && !groupIDs.MatchString(strings.Trim(l.text, "*["))
+				task = task || boxID().MatchString(l.text) && !groupIDs().MatchString(strings.Trim(l.text, "*["))
 			}
 		}
 	})
@@ -373,7 +373,7 @@ func (r *markdownReader) leave(s *section) {
 }
 
 // commandWords matches code that may be a command, and no file or name.
-var commandWords = regexp.MustCompile("^(?:[-*+•] |\\d+[.)] )?`(?:\\$ )?" +
+var commandWords = lazy.Regexp("^(?:[-*+•] |\\d+[.)] )?`(?:\\$ )?" +
 	"((?:[A-Z_]+=\\S+ )*(?:\\./)?[a-z][\\w./-]*(?: [^`]+)?)`")
 
 // offers returns the commands from a section such as "Quality Gates".
@@ -387,12 +387,12 @@ func offers(s *section, task string) (list []ralph.Offer) {
 			text = l.text
 		}
 		if l.kind == code {
-			if !fenceLine.MatchString(l.raw) && text != "" && !strings.HasPrefix(text, "#") {
+			if !fenceLine().MatchString(l.raw) && text != "" && !strings.HasPrefix(text, "#") {
 				add(l, strings.TrimPrefix(text, "$ "))
 			}
 			continue
 		}
-		m := commandWords.FindStringSubmatch(strings.Trim(text, "*"))
+		m := commandWords().FindStringSubmatch(strings.Trim(text, "*"))
 		if m != nil && (strings.Contains(m[1], " ") || !strings.ContainsAny(strings.TrimPrefix(m[1], "./"), "./")) {
 			add(l, m[1])
 		}
@@ -432,7 +432,7 @@ func (r *markdownReader) tells(t *markdownTask, s *section) {
 	if s.within(conditions) || s.role == gates {
 		t.list.begin(nil)
 	}
-	if waitsTitle.MatchString(strings.ToLower(s.title)) {
+	if waitsTitle().MatchString(strings.ToLower(s.title)) {
 		t.waits = below
 	}
 	for _, l := range s.lines {
@@ -456,7 +456,7 @@ func (r *markdownReader) fill(t *markdownTask, s *section) {
 		b.head.fate = folded
 		before := len(t.text)
 		t.text = append(t.text, "", b.head.raw)
-		if b.head.raw[0] != '#' && !heading.MatchString(b.head.raw) {
+		if b.head.raw[0] != '#' && !heading().MatchString(b.head.raw) {
 			t.text[len(t.text)-1] = strings.Repeat("#", b.level) + " " + b.title
 		}
 		said, boxes := len(t.text), t.boxes
@@ -551,26 +551,26 @@ func (r *markdownReader) around(s *section, l *line, c *list) {
 	if l.kind == boxed {
 		r.aside = append(r.aside, l)
 	}
-	if l.kind != blank || !underline.MatchString(l.raw) {
+	if l.kind != blank || !underline().MatchString(l.raw) {
 		s.text = append(s.text, l.raw)
 	}
 }
 
 // refers notes the dependencies that a title names.
 func (t *markdownTask) refers(title string) {
-	for _, m := range needsWords.FindAllStringSubmatch(title, -1) {
-		t.refs = append(t.refs, waitsFor{m[1] + m[2], depends.MatchString(m[0])})
+	for _, m := range needsWords().FindAllStringSubmatch(title, -1) {
+		t.refs = append(t.refs, waitsFor{m[1] + m[2], depends().MatchString(m[0])})
 	}
 }
 
 // works reports whether a box of a section is a task.
 func (r *markdownReader) works(s *section, l *line) bool {
-	return !s.within(conditions) && !s.within(about) && !s.within(gates) && (r.loose || boxID.MatchString(l.text))
+	return !s.within(conditions) && !s.within(about) && !s.within(gates) && (r.loose || boxID().MatchString(l.text))
 }
 
 // idOf returns the id that a box begins with; "" if it has none.
 func idOf(title string) string {
-	m := boxID.FindStringSubmatch(title)
+	m := boxID().FindStringSubmatch(title)
 	if m == nil {
 		return ""
 	}
@@ -606,23 +606,23 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 		t.parent = above[len(above)-1]
 	}
 	if id := idOf(title); id != "" {
-		m := boxID.FindStringSubmatch(title)
+		m := boxID().FindStringSubmatch(title)
 		rest := m[5]
-		if t.spec = specID.MatchString(id); t.spec {
-			of := marks.FindStringSubmatch(rest)
+		if t.spec = specID().MatchString(id); t.spec {
+			of := marks().FindStringSubmatch(rest)
 			t.beside, rest = strings.Contains(of[1], "[P]"), of[2]
 			t.marks = strings.TrimSpace(strings.ReplaceAll(of[1], "[P]", ""))
 		}
 		r.call(t, id)
-		t.own = ownID.MatchString(m[1])
+		t.own = ownID().MatchString(m[1])
 		t.alias = append(t.alias, id)
 		if strings.Count(rest, "**")%2 == 1 { // "**BG-6: Title** (note)"
 			rest = strings.Replace(rest, "**", "", 1)
 		}
 		title = strings.TrimSpace(strings.Trim(rest, "*"))
-	} else if m := boxNumber.FindStringSubmatch(strings.Trim(title, "*")); m != nil {
+	} else if m := boxNumber().FindStringSubmatch(strings.Trim(title, "*")); m != nil {
 		t.alias = append(t.alias, m[1])
-	} else if m := boxNumber.FindStringSubmatch(strings.TrimSpace(l.raw)); m != nil {
+	} else if m := boxNumber().FindStringSubmatch(strings.TrimSpace(l.raw)); m != nil {
 		t.alias = append(t.alias, m[1])
 	}
 	if l.id != "" {
@@ -633,7 +633,7 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 	if l.needs != "" {
 		t.refs = append(t.refs, waitsFor{l.needs, true})
 	}
-	if m := struck.FindStringSubmatch(title); m != nil {
+	if m := struck().FindStringSubmatch(title); m != nil {
 		t.struck, title = true, m[1]+m[2]
 	}
 	t.Title = cmp.Or(strings.TrimSpace(title), l.text)

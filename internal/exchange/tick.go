@@ -23,7 +23,7 @@ func Tick(data []byte, done map[int]bool) (ticked []byte, n int) {
 			} else if l.level <= below {
 				below = 0
 			}
-			if m := headingBox.FindStringSubmatchIndex(l.raw); m != nil && done[l.n] {
+			if m := headingBox().FindStringSubmatchIndex(l.raw); m != nil && done[l.n] {
 				l.kind, l.at, l.mark = boxed, [2]int{m[2], m[3]}, strings.TrimSpace(l.raw[m[2]:m[3]])
 			}
 		}

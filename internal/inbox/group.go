@@ -2,10 +2,10 @@ package inbox
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -29,11 +29,11 @@ func Groups(list []store.InboxItem) (groups []Group) {
 }
 
 // counted matches the differing parts in texts of one cause: numbers, and ids of commits and sessions.
-var counted = regexp.MustCompile(`\b[0-9a-f]{7,40}(-[0-9a-f-]+)?\b|\d+`)
+var counted = lazy.Regexp(`\b[0-9a-f]{7,40}(-[0-9a-f-]+)?\b|\d+`)
 
 // sameReason is equal for tasks that stopped for the same reason.
 func sameReason(i store.InboxItem) string {
-	return counted.ReplaceAllString(text.FirstLine(i.Text), "#")
+	return counted().ReplaceAllString(text.FirstLine(i.Text), "#")
 }
 
 // Cause returns the reason that an item shares with others; "" for an item without one.

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -66,21 +66,21 @@ func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {
 }
 
 // markup matches the characters that Discord reads as Markdown.
-var markup = regexp.MustCompile("[\\\\*_~`|>#\\[\\]()<]")
+var markup = lazy.Regexp("[\\\\*_~`|>#\\[\\]()<]")
 
 // plain escapes a text for Discord. A bare address keeps its underscores, which its link needs.
 func plain(s string) string {
-	return word.ReplaceAllStringFunc(s, func(w string) string {
-		if address.MatchString(w) {
+	return word().ReplaceAllStringFunc(s, func(w string) string {
+		if address().MatchString(w) {
 			return w
 		}
-		return markup.ReplaceAllString(w, `\$0`)
+		return markup().ReplaceAllString(w, `\$0`)
 	})
 }
 
 var (
-	word    = regexp.MustCompile(`\S+`)
-	address = regexp.MustCompile(`^https?://[\w./:?=&%+,;@-]*$`)
+	word    = lazy.Regexp(`\S+`)
+	address = lazy.Regexp(`^https?://[\w./:?=&%+,;@-]*$`)
 )
 
 func discord(n Notification, u *url.URL) (*url.URL, []byte, error) {

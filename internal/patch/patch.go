@@ -3,10 +3,10 @@ package patch
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -126,11 +126,11 @@ func unquoted(name string) string {
 type Hunk struct{ OldFrom, OldLines, NewFrom, NewLines int }
 
 // hunk matches the head of a hunk. Git leaves a count of 1 out.
-var hunk = regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
+var hunk = lazy.Regexp(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
 
 // ParseHunk reads the head of a hunk, such as "@@ -1 +1,2 @@ func main".
 func ParseHunk(line string) (h Hunk, ok bool) {
-	m := hunk.FindStringSubmatch(line)
+	m := hunk().FindStringSubmatch(line)
 	if m == nil {
 		return h, false
 	}

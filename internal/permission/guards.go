@@ -3,11 +3,12 @@ package permission
 import (
 	"cmp"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"ralph/internal/lazy"
 )
 
 // A guard is a built-in rule.
@@ -89,11 +90,12 @@ func Guards() [][2]string {
 // matching is a guard for simple commands, normalized: the program's name and its arguments, with and without the
 // program's own options. It ignores harmless commands. In why, $1 is the first group.
 func matching(denied, harmless, why string) func(Policy, part) string {
-	is, but := regexp.MustCompile(`(?s)`+denied), regexp.MustCompile(`(?s)`+cmp.Or(harmless, `^$`))
+	denies, allows := lazy.Regexp(`(?s)`+denied), lazy.Regexp(`(?s)`+cmp.Or(harmless, `^$`))
 	return func(_ Policy, x part) string {
 		if x.command == nil {
 			return ""
 		}
+		is, but := denies(), allows()
 		for _, words := range [][]string{subcommand(*x.command), x.command.args()} {
 			text := x.command.name()
 			for _, w := range words {

@@ -1,9 +1,10 @@
 package permission
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // filesOf returns the files that a command writes and reads according to its arguments.
@@ -130,7 +131,7 @@ func edited(args []string) []string {
 		return nil
 	}
 	writes := operands(args, "-e -f --expression --file")
-	if !slices.ContainsFunc(args, givesScript.MatchString) {
+	if !slices.ContainsFunc(args, givesScript().MatchString) {
 		writes = from(writes, 1)
 	}
 	return writes
@@ -150,7 +151,7 @@ func archived(args []string) []string {
 
 // givesScript matches the options of sed and its like that give the script, so that all other words
 // are files.
-var givesScript = regexp.MustCompile(`^(-[a-zA-Z]*[ef]|--expression|--file)`)
+var givesScript = lazy.Regexp(`^(-[a-zA-Z]*[ef]|--expression|--file)`)
 
 // found returns the folders in which find deletes everything, or globs of the files that it selects.
 func found(args []string) (removes, filtered []string) {

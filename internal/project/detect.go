@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"ralph/internal/lazy"
 	"ralph/internal/proc"
 	"ralph/internal/state"
 )
@@ -88,7 +88,7 @@ func below(root string, folders []string) (list []Likely) {
 }
 
 // packageName matches a folder that may be a package of a monorepo and needs no quotes in a shell.
-var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var packageName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // notPackages are folders with other people's packages, or with fixtures of tests.
 var notPackages = []string{
@@ -103,7 +103,7 @@ func packages(root string) (folders []string) {
 		return nil // nothing can be found, and people name their command
 	}
 	for _, e := range entries {
-		if e.IsDir() && packageName.MatchString(e.Name()) && !slices.Contains(notPackages, e.Name()) {
+		if e.IsDir() && packageName().MatchString(e.Name()) && !slices.Contains(notPackages, e.Name()) {
 			folders = append(folders, e.Name())
 		}
 	}
@@ -161,8 +161,8 @@ func languages(root string) []Likely {
 		{"package.json", js + " test", nil, testScript, ""},
 		{"package.json", "bun test --reporter=junit --reporter-outfile=" + report, []string{report}, bun, ""},
 		{"pnpm-workspace.yaml", "pnpm -r test", nil, nil, ""},
-		{"package.json", "npm test --workspaces --if-present", nil, workspaces.Match, ""},
-		{"deno.json*", "deno task test", nil, denoTask.Match, ""},
+		{"package.json", "npm test --workspaces --if-present", nil, workspaces().Match, ""},
+		{"deno.json*", "deno task test", nil, denoTask().Match, ""},
 		{"deno.json*", "deno test", nil, nil, ""},
 		{"build.gradle*", gradle + " test", gradleReports, nil, ""},
 		{"gradlew", "./gradlew test", gradleReports, nil, ""},
@@ -172,21 +172,21 @@ func languages(root string) []Likely {
 		{".rspec", bundle + "rspec", nil, nil, ""},
 		{"spec/*_helper.rb", bundle + "rspec", nil, nil, ""},
 		{"bin/rails", "bin/rails test", nil, has("test"), ""},
-		{"Rakefile", bundle + "rake test", nil, rakeTest.Match, ""},
-		{"composer.json", "composer test", nil, composerTest.Match, ""},
+		{"Rakefile", bundle + "rake test", nil, rakeTest().Match, ""},
+		{"composer.json", "composer test", nil, composerTest().Match, ""},
 		{"phpunit.xml*", "vendor/bin/phpunit --log-junit " + report, []string{report}, nil, ""},
 		{"*.sln*", "dotnet test", nil, nil, ""},
 		{"*.??proj", "dotnet test", nil, nil, ""},
 		{"Package.swift", "swift test", nil, has("Tests"), ""},
-		{"pubspec.yaml", "flutter test", nil, flutter.Match, ""},
+		{"pubspec.yaml", "flutter test", nil, flutter().Match, ""},
 		{"pubspec.yaml", "dart test", nil, has("test"), ""},
-		{"build.zig", "zig build test", nil, zigTest.Match, ""},
+		{"build.zig", "zig build test", nil, zigTest().Match, ""},
 		{
 			"CMakeLists.txt", "cmake -B build && cmake --build build && " +
 				"ctest --test-dir build --output-on-failure --no-tests=error",
-			nil, ctest.Match, "",
+			nil, ctest().Match, "",
 		},
-		{"meson.build", "(test -d build || meson setup build) && meson test -C build", nil, mesonTest.Match, ""},
+		{"meson.build", "(test -d build || meson setup build) && meson test -C build", nil, mesonTest().Match, ""},
 		{"stack.yaml", "stack test", nil, nil, ""},
 		{"*.cabal", "cabal test", nil, has("test*"), ""},
 		{"dune-project", "dune test", nil, nil, ""},
@@ -215,7 +215,7 @@ func cmakePresets(root string) []Likely {
 		for _, b := range presets.Build {
 			names := []string{t.Name, b.Name, t.ConfigurePreset}
 			if t.Hidden || b.Hidden || b.ConfigurePreset != t.ConfigurePreset ||
-				slices.ContainsFunc(names, func(n string) bool { return !packageName.MatchString(n) }) {
+				slices.ContainsFunc(names, func(n string) bool { return !packageName().MatchString(n) }) {
 				continue
 			}
 			return []Likely{{
@@ -248,8 +248,8 @@ func pythons(root string) []Likely {
 		{"requirements.txt", run + " -m " + unittest, nil, is, ""},
 		{"tox.ini", "tox -q", nil, nil, ""},
 		{"tox.toml", "tox -q", nil, nil, ""},
-		{"pyproject.toml", "hatch run test", nil, hatchScript.Match, ""},
-		{"pyproject.toml", "hatch test", nil, hatch.Match, ""},
+		{"pyproject.toml", "hatch run test", nil, hatchScript().Match, ""},
+		{"pyproject.toml", "hatch test", nil, hatch().Match, ""},
 		{"noxfile.py", "nox", nil, nil, ""},
 		with("pyproject.toml", nil),
 		with("requirements.txt", tests),
@@ -282,16 +282,16 @@ var pythonManagers = []struct{ lock, program, setup string }{
 
 // runners are the checks by files with commands of all kinds of projects.
 var runners = []Likely{
-	{"mise.toml", "mise run test", nil, miseTest.Match, ""},
-	{".mise.toml", "mise run test", nil, miseTest.Match, ""},
-	{".config/mise.toml", "mise run test", nil, miseTest.Match, ""},
-	{".mise/config.toml", "mise run test", nil, miseTest.Match, ""},
-	{"[tT]askfile*.y*ml", "task test", nil, taskTest.Match, ""},
-	{"[jJ][uU][sS][tT][fF][iI][lL][eE]", "just test", nil, testTarget.Match, ""},
-	{".justfile", "just test", nil, testTarget.Match, ""},
-	{"[mM]akefile", "make test", nil, testTarget.Match, ""},
-	{"GNUmakefile", "make test", nil, testTarget.Match, ""},
-	{"[mM]akefile", "make check", nil, checkTarget.Match, ""},
+	{"mise.toml", "mise run test", nil, miseTest().Match, ""},
+	{".mise.toml", "mise run test", nil, miseTest().Match, ""},
+	{".config/mise.toml", "mise run test", nil, miseTest().Match, ""},
+	{".mise/config.toml", "mise run test", nil, miseTest().Match, ""},
+	{"[tT]askfile*.y*ml", "task test", nil, taskTest().Match, ""},
+	{"[jJ][uU][sS][tT][fF][iI][lL][eE]", "just test", nil, testTarget().Match, ""},
+	{".justfile", "just test", nil, testTarget().Match, ""},
+	{"[mM]akefile", "make test", nil, testTarget().Match, ""},
+	{"GNUmakefile", "make test", nil, testTarget().Match, ""},
+	{"[mM]akefile", "make check", nil, checkTarget().Match, ""},
 	{"t/*.t", "prove -lr t", nil, nil, ""},
 	{"tests/*.bats", "bats tests", nil, nil, ""},
 	{"test/*.bats", "bats test", nil, nil, ""},
@@ -342,24 +342,24 @@ func jsTests(root string) bool {
 }
 
 var (
-	hatch       = regexp.MustCompile(`(?m)^\[tool\.hatch\.envs\.(hatch-test|default)\b`)
-	hatchScript = regexp.MustCompile(`(?m)^\[tool\.hatch\.envs\.default\.scripts\]\n(?:[^\[\n].*\n|\n)*?test\s*=`)
-	denoTask    = regexp.MustCompile(`"tasks"\s*:\s*\{[^}]*"test"\s*:`)
-	rakeTest    = regexp.MustCompile(`TestTask|task\s+:?["']?test\b`)
-	flutter     = regexp.MustCompile(`(?m)^\s+sdk:\s*flutter`)
-	zigTest     = regexp.MustCompile(`step\("test"`)
-	ctest       = regexp.MustCompile(`(?im)^\s*(enable_testing\s*\(|include\s*\(\s*CTest)`)
-	mesonTest   = regexp.MustCompile(`(?m)^\s*test\s*\(`)
-	miseTest    = regexp.MustCompile(`(?m)^\[tasks\.["']?test["']?\]|^\[tasks\](.*\n)*?test\s*=`)
-	taskTest    = regexp.MustCompile(`(?m)^tasks:(.*\n)*?\s+["']?test["']?:`)
-	checkTarget = regexp.MustCompile(`(?m)^check([ \t][^:=#\n]*)?:([^=]|$)`)
+	hatch       = lazy.Regexp(`(?m)^\[tool\.hatch\.envs\.(hatch-test|default)\b`)
+	hatchScript = lazy.Regexp(`(?m)^\[tool\.hatch\.envs\.default\.scripts\]\n(?:[^\[\n].*\n|\n)*?test\s*=`)
+	denoTask    = lazy.Regexp(`"tasks"\s*:\s*\{[^}]*"test"\s*:`)
+	rakeTest    = lazy.Regexp(`TestTask|task\s+:?["']?test\b`)
+	flutter     = lazy.Regexp(`(?m)^\s+sdk:\s*flutter`)
+	zigTest     = lazy.Regexp(`step\("test"`)
+	ctest       = lazy.Regexp(`(?im)^\s*(enable_testing\s*\(|include\s*\(\s*CTest)`)
+	mesonTest   = lazy.Regexp(`(?m)^\s*test\s*\(`)
+	miseTest    = lazy.Regexp(`(?m)^\[tasks\.["']?test["']?\]|^\[tasks\](.*\n)*?test\s*=`)
+	taskTest    = lazy.Regexp(`(?m)^tasks:(.*\n)*?\s+["']?test["']?:`)
+	checkTarget = lazy.Regexp(`(?m)^check([ \t][^:=#\n]*)?:([^=]|$)`)
 )
 
 // workspaces matches a package.json whose packages have their own tests.
-var workspaces = regexp.MustCompile(`"workspaces"\s*:`)
+var workspaces = lazy.Regexp(`"workspaces"\s*:`)
 
 // composerTest matches a composer.json with a test script.
-var composerTest = regexp.MustCompile(`"scripts"\s*:[^}]*"test"\s*:`)
+var composerTest = lazy.Regexp(`"scripts"\s*:[^}]*"test"\s*:`)
 
 // manager returns the program that runs the scripts of package.json, according to that file, or to its lock file.
 func manager(root string) string {
@@ -385,7 +385,7 @@ func manager(root string) string {
 
 // testTarget matches a target or recipe "test" of make or just, possibly with parameters, but not a
 // variable.
-var testTarget = regexp.MustCompile(`(?m)^@?test([ \t][^:=#\n]*)?:([^=]|$)`)
+var testTarget = lazy.Regexp(`(?m)^@?test([ \t][^:=#\n]*)?:([^=]|$)`)
 
 // testScript reports whether a package.json has a test script.
 func testScript(text []byte) bool {
@@ -541,7 +541,7 @@ func virtualSetup(root, name string) string {
 			install += " -r " + list
 		}
 	}
-	if text, err := os.ReadFile(filepath.Join(root, "pyproject.toml")); err == nil && buildable.Match(text) {
+	if text, err := os.ReadFile(filepath.Join(root, "pyproject.toml")); err == nil && buildable().Match(text) {
 		install += " -e ."
 	}
 	command := "python3 -m venv " + name
@@ -552,10 +552,10 @@ func virtualSetup(root, name string) string {
 }
 
 // buildable matches a pyproject.toml of an installable project.
-var buildable = regexp.MustCompile(`(?m)^\[(project|build-system|tool\.poetry)\]`)
+var buildable = lazy.Regexp(`(?m)^\[(project|build-system|tool\.poetry)\]`)
 
 // programName matches a word that a shell would look up in PATH, unless it is one of shellWords.
-var programName = regexp.MustCompile(`^[a-z][a-z0-9.+_-]*$`)
+var programName = lazy.Regexp(`^[a-z][a-z0-9.+_-]*$`)
 
 var shellWords = []string{
 	"case", "cd", "command", "eval", "exec", "export", "for", "if", "set", "source", "time", "trap", "type", "ulimit",
@@ -563,7 +563,7 @@ var shellWords = []string{
 }
 
 // pythonModule matches a command that runs a Python module.
-var pythonModule = regexp.MustCompile(`^(python3?) -m ([a-zA-Z0-9_]+)`)
+var pythonModule = lazy.Regexp(`^(python3?) -m ([a-zA-Z0-9_]+)`)
 
 // MissingProgram returns a program that a command needs and that is not installed, judged by the command's
 // beginning; "" if none seems to be missing.
@@ -573,13 +573,13 @@ func MissingProgram(ctx context.Context, command string) string {
 		command = rest
 	}
 	program, _, _ := strings.Cut(command, " ")
-	if !programName.MatchString(program) || slices.Contains(shellWords, program) {
+	if !programName().MatchString(program) || slices.Contains(shellWords, program) {
 		return ""
 	}
 	if _, err := exec.LookPath(program); err != nil {
 		return program
 	}
-	if m := pythonModule.FindStringSubmatch(command); m != nil {
+	if m := pythonModule().FindStringSubmatch(command); m != nil {
 		const find = "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec(sys.argv[1]) is None else 0)"
 		look := proc.Spec{Args: []string{m[1], "-c", find, m[2]}, Dir: "/", Env: os.Environ()}
 		r, err := proc.Run(ctx, look, 1000, nil)

@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // A Mask knows the values to hide; nil knows none.
@@ -37,7 +38,7 @@ func New(environ, names []string, isFile func(path string) bool) *Mask {
 	}
 	for _, entry := range environ {
 		name, text, _ := strings.Cut(entry, "=")
-		if parts := password.FindStringSubmatch(text); parts != nil {
+		if parts := password().FindStringSubmatch(text); parts != nil {
 			m.add(":"+parts[2]+"@", ":["+name+"]@")
 			if plain, err := url.PathUnescape(parts[2]); err == nil && plain != parts[1] && hides(plain) {
 				m.add(plain, "["+name+"]")
@@ -53,7 +54,7 @@ func New(environ, names []string, isFile func(path string) bool) *Mask {
 }
 
 // password matches the password in a URL, after the user.
-var password = regexp.MustCompile(`://([^/@:\s]*):([^/@\s]+)@`)
+var password = lazy.Regexp(`://([^/@:\s]*):([^/@\s]+)@`)
 
 var tellingParts = []string{
 	"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "COOKIE",

@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/inbox"
+	"ralph/internal/lazy"
 	"ralph/internal/report"
 	"ralph/internal/term"
 	"ralph/internal/text"
@@ -293,11 +293,11 @@ func tally(v StatusView) string {
 }
 
 // workspaces matches the folder of a session in a workspace, with the workspace's number.
-var workspaces = regexp.MustCompile(`/workspaces/(\d+)/tree(?:/|$)`)
+var workspaces = lazy.Regexp(`/workspaces/(\d+)/tree(?:/|$)`)
 
 // workspace describes a session's workspace, and its port; "" for none.
 func workspace(s ralph.Session, ports [2]int) string {
-	m := workspaces.FindStringSubmatch(filepath.ToSlash(s.Dir))
+	m := workspaces().FindStringSubmatch(filepath.ToSlash(s.Dir))
 	if m == nil {
 		return ""
 	}

@@ -12,13 +12,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/gofrs/flock"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 	"ralph/internal/worktree"
 )
@@ -52,7 +52,7 @@ type record struct {
 }
 
 // safeID matches ids, which are names of folders.
-var safeID = regexp.MustCompile(`^[^/\x00-\x1f]{1,255}$`)
+var safeID = lazy.Regexp(`^[^/\x00-\x1f]{1,255}$`)
 
 // outright reports whether the folder is named by [DirVariable].
 func (s seat) outright() bool { return s.home == "" }
@@ -131,7 +131,7 @@ func newSeat(ctx context.Context, environ []string, place string) (s seat, err e
 	return s, nil
 }
 
-func validID(id string) bool { return safeID.MatchString(id) && filepath.IsLocal(id) && id != "." }
+func validID(id string) bool { return safeID().MatchString(id) && filepath.IsLocal(id) && id != "." }
 
 // maxName is the maximum length of a folder's name in an id, in bytes.
 const maxName = 100

@@ -5,12 +5,13 @@ package term
 import (
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
+
+	"ralph/internal/lazy"
 )
 
 // A Style is how a terminal shows a text; "" is plain.
@@ -67,7 +68,7 @@ func (s Screen) Paint(style Style, text string) string {
 }
 
 // gaps matches the indentation of a line, and the blanks between columns.
-var gaps = regexp.MustCompile(`^ +| {2,}`)
+var gaps = lazy.Regexp(`^ +| {2,}`)
 
 // Width returns the columns that a text takes.
 func Width(text string) int { return ansi.StringWidth(text) }
@@ -105,7 +106,7 @@ func (s Screen) Fit(lines string) string {
 	for line := range strings.Lines(lines) {
 		line, end := strings.CutSuffix(line, "\n")
 		plain, from := ansi.Strip(line), 0
-		for _, gap := range gaps.FindAllStringIndex(plain, -1) {
+		for _, gap := range gaps().FindAllStringIndex(plain, -1) {
 			if at := Width(plain[:gap[1]]); at <= s.Columns/2 {
 				from = at
 			}

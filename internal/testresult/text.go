@@ -5,15 +5,17 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // A pattern is a regular expression and a part of all that it matches, which is looked for first since it is cheap.
 type pattern struct {
-	has string
-	*regexp.Regexp
+	has        string
+	expression func() *regexp.Regexp
 }
 
-func like(has, expression string) pattern { return pattern{has, regexp.MustCompile(expression)} }
+func like(has, expression string) pattern { return pattern{has, lazy.Regexp(expression)} }
 
 // find returns the groups of the match in a line, and the end of its last group; nil if there is no
 // match.
@@ -21,7 +23,7 @@ func (p pattern) find(line string) (groups []string, end int) {
 	if !strings.Contains(line, p.has) {
 		return nil, 0
 	}
-	at := p.FindStringSubmatchIndex(line)
+	at := p.expression().FindStringSubmatchIndex(line)
 	for i := 0; i < len(at); i += 2 {
 		group := ""
 		if at[i] >= 0 {
@@ -64,14 +66,14 @@ var forms = []form{
 // later one, and ends its line.
 type start struct {
 	line   pattern
-	status *regexp.Regexp
+	status func() *regexp.Regexp
 	name   func(groups []string) string
 }
 
 var (
-	cargoStatus  = regexp.MustCompile(`(ok|FAILED|ignored)(?:, .*| <[\d.]+s>)?$`)
-	pytestStatus = regexp.MustCompile(`(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*\))?\s*(?:\[ *\d+%\])?$`)
-	pythonStatus = regexp.MustCompile(
+	cargoStatus  = lazy.Regexp(`(ok|FAILED|ignored)(?:, .*| <[\d.]+s>)?$`)
+	pytestStatus = lazy.Regexp(`(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*\))?\s*(?:\[ *\d+%\])?$`)
+	pythonStatus = lazy.Regexp(
 		`(ok|FAIL|ERROR|skipped|expected failure|unexpected success)(?: '.*'| ".*")?$`)
 )
 
@@ -137,7 +139,7 @@ var counts = []struct {
 // unpassed matches the number of tests of such a line that have not passed. Some runners have a
 // separate line for it.
 var (
-	unpassed = regexp.MustCompile(`\b(?:[Ss]kipped|Incomplete|expected failures)[=:] ?(\d+)|` +
+	unpassed = lazy.Regexp(`\b(?:[Ss]kipped|Incomplete|expected failures)[=:] ?(\d+)|` +
 		`\b(\d+) (?:pending|skipped|skips|excluded|ignored|xfailed|todo)\b`)
 	unittest = like("OK (", `^OK \(.*=\d+\)$`)
 	mocha    = like(" pending", `^\s*(\d+) pending$`)
@@ -146,7 +148,7 @@ var (
 
 // less returns the number of tests that a line reports as not passed.
 func less(line string) (sum int) {
-	for _, m := range unpassed.FindAllStringSubmatch(line, -1) {
+	for _, m := range unpassed().FindAllStringSubmatch(line, -1) {
 		if n, err := strconv.Atoi(m[1] + m[2]); err == nil {
 			sum += n
 		}
@@ -155,13 +157,13 @@ func less(line string) (sum int) {
 }
 
 var (
-	colour    = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
-	duration  = regexp.MustCompile(`(?:\s+\(?[0-9.]+\s*m?s\)?|\s+\(\d+ tests?[^)]*\)|\s+# time=\S+)+$`)
+	colour    = lazy.Regexp("\x1b\\[[0-9;]*[A-Za-z]")
+	duration  = lazy.Regexp(`(?:\s+\(?[0-9.]+\s*m?s\)?|\s+\(\d+ tests?[^)]*\)|\s+# time=\S+)+$`)
 	running   = like("", `^\s*(?:Running (?:unittests )?(\S+) \(.*[/\\]deps[/\\].*\)|Doc-tests (\S+))$`) // of cargo
-	skipping  = regexp.MustCompile(`(?i)\s+# (?:skip|todo)\b.*$`)
-	several   = regexp.MustCompile(`\((\d+) tests?(?: \| (\d+) skipped)?[^)]*\)`) // of a file of vitest
-	suiteName = like("▶", `^.*▶ (.+)$`)                                           // of node, before its tests
-	suiteType = like("suite", `^\s*type: 'suite'$`)                               // of node, after its name
+	skipping  = lazy.Regexp(`(?i)\s+# (?:skip|todo)\b.*$`)
+	several   = lazy.Regexp(`\((\d+) tests?(?: \| (\d+) skipped)?[^)]*\)`) // of a file of vitest
+	suiteName = like("▶", `^.*▶ (.+)$`)                                    // of node, before its tests
+	suiteType = like("suite", `^\s*type: 'suite'$`)                        // of node, after its name
 )
 
 // separator is unittest's line behind its tests; pytest's is of another sign.
@@ -174,7 +176,7 @@ const separator = "-------------------------------------------------------------
 // [Unknown], and a test with much output may have no name at all: [AsMany] compares counts.
 func ParseText(r io.Reader) (*Results, error) {
 	p := reader{Results: &Results{Text: true}, suites: map[string]bool{}}
-	err := eachLine(r, func(raw []byte) { p.line(colour.ReplaceAllString(string(raw), "")) })
+	err := eachLine(r, func(raw []byte) { p.line(colour().ReplaceAllString(string(raw), "")) })
 	p.end()
 	if err != nil || !p.seen {
 		return nil, err
@@ -216,7 +218,7 @@ func (p *reader) line(line string) {
 		}
 	}
 	if p.open != nil {
-		if m := p.open.status.FindStringSubmatch(line); m != nil {
+		if m := p.open.status().FindStringSubmatch(line); m != nil {
 			s := status(m[1])
 			if p.says != "" && p.says != s {
 				s = Unknown // one of them was printed
@@ -230,7 +232,7 @@ func (p *reader) line(line string) {
 // whole reads a line that has both a name and a status.
 func (p *reader) whole(line string) {
 	if m, _ := suiteName.find(line); m != nil {
-		p.suites[duration.ReplaceAllString(m[1], "")] = true
+		p.suites[duration().ReplaceAllString(m[1], "")] = true
 		return
 	}
 	if m, _ := suiteType.find(line); m != nil && p.last != "" {
@@ -250,14 +252,14 @@ func (p *reader) whole(line string) {
 		if is == "" {
 			is = status(m[f.status])
 		}
-		if plain := skipping.ReplaceAllString(name, ""); plain != name {
+		if plain := skipping().ReplaceAllString(name, ""); plain != name {
 			name, is = plain, Skipped
 		}
 		tests := 1
-		if m := several.FindStringSubmatch(name); m != nil {
+		if m := several().FindStringSubmatch(name); m != nil {
 			tests = atoi(m[1]) - atoi(m[2])
 		}
-		if name = duration.ReplaceAllString(name, ""); !p.suites[name] {
+		if name = duration().ReplaceAllString(name, ""); !p.suites[name] {
 			p.take(p.suite+name, is, tests)
 			p.last = p.suite + name
 		}

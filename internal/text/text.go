@@ -7,13 +7,14 @@ package text
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"ralph/internal/lazy"
 )
 
 // Head returns the longest prefix of s of at most n bytes that does not cut a character.
@@ -207,7 +208,7 @@ func When(at, now time.Time) string {
 
 // ansi matches the seven-bit escape sequences that programs use to colour output and set
 // window titles.
-var ansi = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
+var ansi = lazy.Regexp("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 
 // newlines converts every kind of line end to a newline.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n",
@@ -218,7 +219,7 @@ var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "
 // changed.
 func Clean(s string) string {
 	if !plain(s) {
-		s = ansi.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), "")
+		s = ansi().ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), "")
 		s = strings.Map(seen, newlines.Replace(s))
 	}
 	return strings.TrimRight(strings.TrimLeft(s, "\n"), " \t\n")

@@ -3,13 +3,14 @@ package worktree
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 	"time"
+
+	"ralph/internal/lazy"
 )
 
 // broken matches git's messages about missing and unreadable objects, as opposed to other failures.
-var broken = regexp.MustCompile(`\b(missing|corrupt|broken link|unable to read|bad (\w+ )?object|garbage at end)\b`)
+var broken = lazy.Regexp(`\b(missing|corrupt|broken link|unable to read|bad (\w+ )?object|garbage at end)\b`)
 
 // examined is the number of newest commits to examine. Sessions need the tree of the newest one and the history back to
 // the start of unmerged work. The cost of the complete history grows with each merge.
@@ -31,7 +32,7 @@ func (t *Tree) Broken(ctx context.Context, limit time.Duration) string {
 		return ""
 	}
 	said := strings.Join(strings.Fields(err.Error()+" "+string(out)), " ")
-	if !broken.MatchString(said) {
+	if !broken().MatchString(said) {
 		return "" // git itself failed
 	}
 	return said

@@ -10,10 +10,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
+
+	"ralph/internal/lazy"
 )
 
 // A Clone is a separate work tree that borrows the objects of a repository. One session works in it, or one commit is
@@ -28,7 +29,7 @@ type Clone struct {
 }
 
 // borrowed matches the settings of a repository that decide how its files are written.
-var borrowed = regexp.MustCompile(`^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)$`)
+var borrowed = lazy.Regexp(`^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)$`)
 
 // Clone opens the clone in a folder, and creates it if it does not exist. Its work tree is in
 // "tree", ralph's own git directory in "git".
@@ -104,7 +105,7 @@ func (t *Tree) Uncloned(ctx context.Context) string {
 	if head, _ := t.head(ctx); head == "" {
 		return "the repository has no commit yet: `ralph init --git` makes one of this folder"
 	}
-	list, _ := t.configured(ctx, filterCommand)
+	list, _ := t.configured(ctx, filterCommand())
 	names := map[string]bool{}
 	for _, s := range list {
 		rest := strings.TrimPrefix(s.key, "filter.")

@@ -142,7 +142,7 @@ func (t *Tree) uncommitted(ctx context.Context) (files, converted []string, err 
 
 // User returns the name and address of the repository's committer; empty if none is configured.
 func (t *Tree) User(ctx context.Context) (user [2]string) {
-	list, _ := t.configured(ctx, userIs)
+	list, _ := t.configured(ctx, userIs())
 	for _, s := range list {
 		user[slices.Index([]string{"user.name", "user.email"}, s.key)] = strings.TrimSpace(s.value)
 	}

@@ -9,14 +9,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // A litter is a kind of file that tools leave behind, and that should not be committed.
 type litter struct {
-	folder  string         // the name of a folder with only such files, or "*" and the end of its name; "" for none
-	beside  []string       // names of files; one must be beside or in the folder; empty for no condition
-	file    *regexp.Regexp // matches the names of such files; nil for none
-	remains bool           // no tool makes it again, so a person's own file is never removed
+	folder  string                // the name of a folder with only such files, or "*" and the end of its name; "" for none
+	beside  []string              // names of files; one must be beside or in the folder; empty for no condition
+	file    func() *regexp.Regexp // matches the names of such files; nil for none
+	remains bool                  // no tool makes it again, so a person's own file is never removed
 }
 
 // litters are the known kinds.
@@ -39,18 +41,18 @@ var litters = slices.Concat(
 	folders([]string{"Package.swift"}, ".build"),
 	folders([]string{"dune-project"}, "_build"),
 	[]litter{
-		{file: regexp.MustCompile(`\.py[co]$|\.class$|\.tsbuildinfo$|\.gc(da|no)$|\.prof(raw|data)$|^jacoco\.exec$`)},
-		{file: regexp.MustCompile(`^\.coverage(\..+)?$|^cover(age)?\.out$|^lcov\.info$`)},
-		{file: regexp.MustCompile(`^\.(eslint|stylelint|prettier)cache$|^\.(phpunit\.result|php-cs-fixer)\.cache$|` +
+		{file: lazy.Regexp(`\.py[co]$|\.class$|\.tsbuildinfo$|\.gc(da|no)$|\.prof(raw|data)$|^jacoco\.exec$`)},
+		{file: lazy.Regexp(`^\.coverage(\..+)?$|^cover(age)?\.out$|^lcov\.info$`)},
+		{file: lazy.Regexp(`^\.(eslint|stylelint|prettier)cache$|^\.(phpunit\.result|php-cs-fixer)\.cache$|` +
 			`^\.rspec_status$`)},
-		{file: regexp.MustCompile(`^\.DS_Store$|^\._.+|^(eh)?[Tt]humbs\.db$|^desktop\.ini$`)},
-		{file: regexp.MustCompile(`^core\.\d+$|^vgcore\.\d+$|^hs_err_pid\d+\.log$|\.hprof$|\.stackdump$|` +
+		{file: lazy.Regexp(`^\.DS_Store$|^\._.+|^(eh)?[Tt]humbs\.db$|^desktop\.ini$`)},
+		{file: lazy.Regexp(`^core\.\d+$|^vgcore\.\d+$|^hs_err_pid\d+\.log$|\.hprof$|\.stackdump$|` +
 			`^__debug_bin\w*$`), remains: true},
-		{file: regexp.MustCompile(`\.bak$|~$|\.orig$|\.rej$|^\..+\.sw[a-p]$|^#.+#$|^\.#.+|^~\$.+|` +
+		{file: lazy.Regexp(`\.bak$|~$|\.orig$|\.rej$|^\..+\.sw[a-p]$|^#.+#$|^\.#.+|^~\$.+|` +
 			`\.kate-swp$`), remains: true},
-		{file: regexp.MustCompile(`\.log(\.\d+)?$|^(npm|yarn)-(debug|error)\.log.*$|^nohup\.out$|` +
+		{file: lazy.Regexp(`\.log(\.\d+)?$|^(npm|yarn)-(debug|error)\.log.*$|^nohup\.out$|` +
 			`^\.(fuse_hidden|nfs)[0-9a-f]+$`), remains: true},
-		{file: regexp.MustCompile(`^\.aider\.(chat\.history\.md|input\.history)$`), remains: true},
+		{file: lazy.Regexp(`^\.aider\.(chat\.history\.md|input\.history)$`), remains: true},
 	},
 )
 
@@ -64,14 +66,14 @@ func folders(beside []string, names ...string) (list []litter) {
 
 // exampleFolders are folders in which a file that looks like debris is a test's input or an
 // example.
-var exampleFolders = regexp.MustCompile(
+var exampleFolders = lazy.Regexp(
 	`(?i)(^|/)(testdata|_*fixtures?_*|__snapshots__|tests?|specs?|examples?|samples?|docs?|data)/`)
 
 // in returns the part of a path that is debris of the kind: the file, or the folder with a final slash; "" for none.
 // all has the paths of all files.
 func (l litter) in(name string, all map[string]bool) string {
 	if l.file != nil {
-		if l.file.MatchString(path.Base(name)) && !(l.remains && exampleFolders.MatchString(name)) {
+		if l.file().MatchString(path.Base(name)) && !(l.remains && exampleFolders().MatchString(name)) {
 			return name
 		}
 		return ""

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -381,7 +381,7 @@ func (t *Tree) smudged(ctx context.Context, commit string, files []string) (list
 		if err != nil && !complains(err) {
 			return nil, err
 		}
-		for _, m := range filterAttribute.FindAllSubmatch(text, -1) {
+		for _, m := range filterAttribute().FindAllSubmatch(text, -1) {
 			if !lfs || string(m[1]) != "lfs" {
 				list = append(list, file)
 				break
@@ -392,7 +392,7 @@ func (t *Tree) smudged(ctx context.Context, commit string, files []string) (list
 }
 
 // filterAttribute matches a filter in a text of attributes.
-var filterAttribute = regexp.MustCompile(`\bfilter=(\S+)`)
+var filterAttribute = lazy.Regexp(`\bfilter=(\S+)`)
 
 // refusals are git's reasons for not moving a checkout, with words for people. The file names are between begins and
 // ends.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ralph/internal/environment"
+	"ralph/internal/lazy"
 )
 
 // gitLimit is the time limit of one git command. It stops commands that hang; the largest work trees take a minute.
@@ -203,17 +204,17 @@ func subcommand(args []string) string {
 
 // The keys read from the configuration.
 var (
-	programs      = regexp.MustCompile(`^(filter|hook|merge)\.`)
-	filterCommand = regexp.MustCompile(`^filter\.(?s:.*)\.(clean|smudge|process)$`)
-	filterLFS     = regexp.MustCompile(`^filter\.lfs\.`)
-	userIs        = regexp.MustCompile(`^user\.(name|email)$`)
-	promisor      = regexp.MustCompile(`^remote\.(?s:.*)\.promisor$`)
+	programs      = lazy.Regexp(`^(filter|hook|merge)\.`)
+	filterCommand = lazy.Regexp(`^filter\.(?s:.*)\.(clean|smudge|process)$`)
+	filterLFS     = lazy.Regexp(`^filter\.lfs\.`)
+	userIs        = lazy.Regexp(`^user\.(name|email)$`)
+	promisor      = lazy.Regexp(`^remote\.(?s:.*)\.promisor$`)
 )
 
 // overrides returns the environment that disables the filters, hooks and merge drivers in the
 // configuration, for commands that read or write files. Git LFS alone stays.
 func (t *Tree) overrides(ctx context.Context) ([]string, error) {
-	list, err := t.configured(ctx, programs)
+	list, err := t.configured(ctx, programs())
 	keys := make([]string, len(list))
 	for i, s := range list {
 		keys[i] = s.key
@@ -234,7 +235,7 @@ func (t *Tree) lfs(ctx context.Context) (list []setting) {
 	if t.lender != nil {
 		of = t.lender
 	}
-	found, err := of.configured(ctx, filterLFS)
+	found, err := of.configured(ctx, filterLFS())
 	if err != nil || len(found) == 0 {
 		return nil
 	}

@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
 
 // A Link is a nested repository, such as a submodule, at the commit that a commit of the outer repository names.
@@ -224,7 +224,7 @@ func withoutUser(address string) string {
 }
 
 // unoffered matches a server's answer if it does not have a commit.
-var unoffered = regexp.MustCompile(`not our ref|no such remote ref|[Cc]ould ?n[o']t find remote ref`)
+var unoffered = lazy.Regexp(`not our ref|no such remote ref|[Cc]ould ?n[o']t find remote ref`)
 
 // Offers reports whether a nested repository's commit can be fetched from its address. dir is one of ralph's own bare
 // repositories; env is git's environment. Call it only with known addresses: a session could choose an address to send
@@ -248,7 +248,7 @@ func Offers(ctx context.Context, dir string, l Link, env []string) (bool, error)
 		"fetch", "--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", l.URL, l.Commit,
 	})
 	var exit *exitError
-	if errors.As(err, &exit) && unoffered.MatchString(err.Error()) {
+	if errors.As(err, &exit) && unoffered().MatchString(err.Error()) {
 		return false, nil
 	}
 	return err == nil, err

@@ -38,7 +38,7 @@ func (t *Tree) resolve(ctx context.Context, name string) (id string, err error) 
 	if err != nil { // it was killed, or could not start: another git reports the error
 		return t.resolveAlone(ctx, name)
 	}
-	if fields := strings.Fields(said); len(fields) == 3 && objectID.MatchString(fields[0]) { // with its type and size
+	if fields := strings.Fields(said); len(fields) == 3 && objectID().MatchString(fields[0]) { // with its type and size
 		return fields[0], nil
 	}
 	return "", t.Intact() // a removed repository has no objects either

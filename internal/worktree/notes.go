@@ -3,18 +3,18 @@ package worktree
 import (
 	"context"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
 // acted matches words in a message that make hosts skip checks or close issues.
-var acted = regexp.MustCompile(`(?i)\[(?:skip[ -]\w+|no ci|\w+[ -]skip)\]|\*\*\*no_ci\*\*\*|` +
+var acted = lazy.Regexp(`(?i)\[(?:skip[ -]\w+|no ci|\w+[ -]skip)\]|\*\*\*no_ci\*\*\*|` +
 	`\b(?:close|fix|resolve)(?:s|d|es|ed)?:? +(?:[\w./-]*#\d+|https?://\S+/issues/\d+)`)
 
 // slack is the tolerance for clocks that differ, and for commits dated before the session's start.
@@ -64,7 +64,7 @@ func noteOf(f, own []string, since, now time.Time) (n ralph.CommitNote) {
 			n.Date = ralph.At(at)
 		}
 	}
-	words := acted.FindAllString(f[6], -1)
+	words := acted().FindAllString(f[6], -1)
 	for trailer := range strings.SplitSeq(f[5], "\x1d") {
 		if trailer != "" && !byAgent(trailer) && !slices.Contains(own, trailer) {
 			words = append(words, trailer)

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"ralph/internal/lazy"
 )
 
 // remoteLimit is the time limit of one command against a remote.
@@ -70,7 +71,7 @@ func (r *Remote) run(ctx context.Context, args ...string) ([]byte, error) {
 // complete fetches files of a commit that are missing in a partial clone, as the person's own git
 // would for a checkout.
 func (t *Tree) complete(ctx context.Context, commit string) error {
-	list, err := t.configured(ctx, promisor)
+	list, err := t.configured(ctx, promisor())
 	if err != nil || len(list) == 0 {
 		return err
 	}
@@ -151,7 +152,7 @@ func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
 	for range fetchTries {
 		_, err = r.run(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
 			"--no-auto-maintenance", r.url, "+"+ref+":"+fetched)
-		if err == nil || !moved.MatchString(err.Error()) {
+		if err == nil || !moved().MatchString(err.Error()) {
 			break
 		}
 	}
@@ -175,7 +176,7 @@ type Pushed struct {
 }
 
 // moved matches git's message about a ref that another push or fetch has just moved.
-var moved = regexp.MustCompile(`cannot lock ref '[^']*': (is at [0-9a-f]+ but expected|reference already exists)`)
+var moved = lazy.Regexp(`cannot lock ref '[^']*': (is at [0-9a-f]+ but expected|reference already exists)`)
 
 // Push moves a branch of the remote from one commit to another; from "" creates it. If the branch
 // is elsewhere, nothing changes.
@@ -195,7 +196,7 @@ func (r *Remote) Push(ctx context.Context, branch, from, to string) (p Pushed, e
 				_, said, _ = strings.Cut(err.Error(), "remote: ")
 				said, _, _ = strings.Cut(said, " error: failed to push")
 			}
-			if moved.MatchString(said) { // another push was faster
+			if moved().MatchString(said) { // another push was faster
 				return Pushed{Stale: true}, nil
 			}
 			return Pushed{Refused: strings.TrimSpace(strings.TrimSuffix(why, ")") + " " + said)}, nil

@@ -131,7 +131,7 @@ func (t *Tree) settings(ctx context.Context) (string, error) {
 	if t.longIDs {
 		format = "[extensions]\n\tobjectformat = sha256\n[core]\n\trepositoryformatversion = 1\n"
 	}
-	list, err := t.lender.configured(ctx, borrowed)
+	list, err := t.lender.configured(ctx, borrowed())
 	if err != nil && (!complains(err) || ctx.Err() != nil) {
 		return "", err
 	}

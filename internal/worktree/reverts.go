@@ -2,10 +2,10 @@ package worktree
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -15,7 +15,7 @@ type Revert struct {
 	Of []string // the ids
 }
 
-var reverts = regexp.MustCompile(`(?m)^This reverts commit ([0-9a-f]{40,64})\b`)
+var reverts = lazy.Regexp(`(?m)^This reverts commit ([0-9a-f]{40,64})\b`)
 
 // Reverts lists the reverting commits that tips have and lacks does not have, oldest first. If lacks is missing, it
 // reads all commits of the tips.
@@ -31,7 +31,7 @@ func (t *Tree) Reverts(ctx context.Context, tips []string, lacks string) (list [
 			continue
 		}
 		r := Revert{Commit: ralph.Commit{ID: f[0], Author: text.Clip(f[1], 60), Subject: text.Clip(f[2], 60)}}
-		for _, m := range reverts.FindAllStringSubmatch(f[3], -1) {
+		for _, m := range reverts().FindAllStringSubmatch(f[3], -1) {
 			r.Of = append(r.Of, m[1])
 		}
 		list = append(list, r)

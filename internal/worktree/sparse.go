@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"ralph/internal/files"
+	"ralph/internal/lazy"
 )
 
 // sparseSettings has the settings of the git directory of a sparse work tree.
@@ -21,7 +22,7 @@ const sparseSettings = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = 
 const sparseFile = "info/sparse-checkout"
 
 // special matches the characters that git's patterns must escape.
-var special = regexp.MustCompile(`[\\*?[]`)
+var special = lazy.Regexp(`[\\*?[]`)
 
 // cone returns git's patterns for a sparse work tree with folders, in cone mode, which includes the files beside and
 // above the folders; "" for no folders.
@@ -48,13 +49,13 @@ func cone(folders []string) string {
 	var lines []string
 	for folder := range parents {
 		if !whole[folder] && !within(folder) {
-			name := special.ReplaceAllString(folder, `\$0`)
+			name := special().ReplaceAllString(folder, `\$0`)
 			lines = append(lines, "/"+name+"/\n!/"+name+"/*/\n")
 		}
 	}
 	for folder := range whole {
 		if !within(folder) {
-			lines = append(lines, "/"+special.ReplaceAllString(folder, `\$0`)+"/\n")
+			lines = append(lines, "/"+special().ReplaceAllString(folder, `\$0`)+"/\n")
 		}
 	}
 	slices.Sort(lines)
@@ -178,7 +179,7 @@ func (t *Tree) removed(absent map[string]bool, their [][]byte) (names []string, 
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		same = same && !notSparse.Match(text)
+		same = same && !notSparse().Match(text)
 	}
 	if same {
 		return nil, nil
@@ -198,7 +199,7 @@ func (t *Tree) removed(absent map[string]bool, their [][]byte) (names []string, 
 }
 
 // notSparse matches the setting of `git sparse-checkout disable`.
-var notSparse = regexp.MustCompile(`(?i)\bsparseCheckout\s*=\s*false`)
+var notSparse = lazy.Regexp(`(?i)\bsparseCheckout\s*=\s*false`)
 
 // OwnSparse returns the folders of a person's sparse checkout, from the root of the project; none if it is not sparse,
 // or not in cone mode.

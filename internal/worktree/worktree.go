@@ -14,13 +14,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
 
 // A Tree is a project's work tree.
@@ -202,7 +202,7 @@ func (t *Tree) knownTree(digest, objects string) (content string, ok bool) {
 }
 
 // objectID matches an object id, SHA-1 or SHA-256.
-var objectID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var objectID = lazy.Regexp(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // treeOfIndex returns the project's tree in the index that env names.
 func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
@@ -211,7 +211,7 @@ func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 		return "", err
 	}
 	id := strings.TrimSpace(string(out))
-	if !objectID.MatchString(id) {
+	if !objectID().MatchString(id) {
 		return "", fmt.Errorf("state of the work tree: git write-tree said %q, which is no object", id)
 	}
 	if t.prefix == "" {

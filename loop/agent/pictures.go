@@ -6,8 +6,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+
+	"ralph/internal/lazy"
 )
 
 // Bounds of the pictures of a message.
@@ -26,7 +27,7 @@ type Picture struct {
 func (p Picture) URL() string { return "data:" + p.Type + ";base64," + p.Data }
 
 var (
-	pictureLink  = regexp.MustCompile(`!\[[^\]\n]*\]\(<?([^)>\n]+?)>?\)`)
+	pictureLink  = lazy.Regexp(`!\[[^\]\n]*\]\(<?([^)>\n]+?)>?\)`)
 	pictureTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 )
 
@@ -35,7 +36,7 @@ var (
 // name.
 func Pictures(text string, folders ...string) (list []Picture) {
 	var names []string
-	for _, m := range pictureLink.FindAllStringSubmatch(text, -1) {
+	for _, m := range pictureLink().FindAllStringSubmatch(text, -1) {
 		name := filepath.FromSlash(m[1])
 		if len(list) == maxPictures || !filepath.IsLocal(name) || slices.Contains(names, name) {
 			continue

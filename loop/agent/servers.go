@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // ServersFile is the file in which a project lists tool servers (MCP) for its agents.
@@ -26,7 +27,7 @@ type Server struct {
 }
 
 // serverName are the names that every agent takes.
-var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var serverName = lazy.Regexp(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Servers reads the project's servers in the order of their names. One called ralph is for people's own chats and left
 // out. The error names the fault that a person has to correct in the file.
@@ -50,7 +51,7 @@ func Servers(content []byte) (list []Server, err error) {
 		switch {
 		case name == "ralph":
 			continue
-		case !serverName.MatchString(name):
+		case !serverName().MatchString(name):
 			wrong = "its name may have letters, digits, _ and - only"
 		case s.Type != "stdio" && s.Type != "http" && s.Type != "sse":
 			wrong = `its type must be "stdio", "http" or "sse"`
@@ -68,14 +69,14 @@ func Servers(content []byte) (list []Server, err error) {
 }
 
 // serverVariable is a variable in a server's values.
-var serverVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}`)
+var serverVariable = lazy.Regexp(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}`)
 
 // Expand returns the server with the values of its variables. A variable without a value and a default stays as
 // written, and the server reports it.
 func (s Server) Expand(environ []string) Server {
 	value := func(text string) string {
-		return serverVariable.ReplaceAllStringFunc(text, func(found string) string {
-			m := serverVariable.FindStringSubmatch(found)
+		return serverVariable().ReplaceAllStringFunc(text, func(found string) string {
+			m := serverVariable().FindStringSubmatch(found)
 			for _, entry := range slices.Backward(environ) {
 				if v, ok := strings.CutPrefix(entry, m[1]+"="); ok {
 					return v

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/internal/text"
 )
 
@@ -164,13 +165,13 @@ func (e *end) byRalph() (v Verdict, ok bool) {
 // byService returns the verdict on an agent whose service or tools failed.
 func (e *end) byService() (v Verdict, ok bool) {
 	switch {
-	case e.failure != nil && e.class == "" && ofContent.MatchString(e.failure.Text):
+	case e.failure != nil && e.class == "" && ofContent().MatchString(e.failure.Text):
 		// Another session, agent or account would have the same problem: the task ends, and others
 		// continue.
 		return e.as(ralph.Finished, "the service refuses the task's content", readable(e.failure.Text)), true
 	case e.class != "":
 		return e.said(), true
-	case e.Toolless != "" && !(e.Refusal != nil && ofFiles.MatchString(e.Refusal.Text)):
+	case e.Toolless != "" && !(e.Refusal != nil && ofFiles().MatchString(e.Refusal.Text)):
 		return e.as(ralph.MCPFailed, e.Toolless, e.last), true
 	case e.Refusal != nil:
 		return e.as(ralph.NoWork, e.name+" does not begin", readable(e.Refusal.Text), e.last), true
@@ -236,7 +237,7 @@ type class struct {
 	ending   ralph.Ending
 	codes    string
 	statuses []int
-	words    *regexp.Regexp
+	words    func() *regexp.Regexp
 	within   []int // statuses for which the words are more precise; 0 is none
 }
 
@@ -248,7 +249,7 @@ var classes = []class{
 		"billingerror billingnotactive insufficientquota insufficientcredits creditsdepleted paymentrequired " +
 			"billinghardlimitreached",
 		[]int{402},
-		regexp.MustCompile(`(?i)credit balance|credits? (are|is) (depleted|exhausted)|out of credits?|no credits? left|` +
+		lazy.Regexp(`(?i)credit balance|credits? (are|is) (depleted|exhausted)|out of credits?|no credits? left|` +
 			`insufficient (credit|balance|funds|quota)|payment required|billing (is )?not (active|enabled)|` +
 			`check your (plan and )?billing|spend(ing)? (limit|cap)\b|budget (has been |was )?exceeded`),
 		[]int{0, 400, 429},
@@ -257,7 +258,7 @@ var classes = []class{
 		ralph.NoWork, // the model is unknown, which people have to fix
 		"modelnotfound notfounderror",
 		nil,
-		regexp.MustCompile(`(?i)\bmodels?\b.{0,80}(not (be )?(found|exist|supported|available)|unknown)|selected model|` +
+		lazy.Regexp(`(?i)\bmodels?\b.{0,80}(not (be )?(found|exist|supported|available)|unknown)|selected model|` +
 			`(unknown|invalid|unsupported) model`),
 		[]int{0, 400, 404, 500},
 	},
@@ -265,7 +266,7 @@ var classes = []class{
 		ralph.PromptTooLong,
 		"contextwindowexceeded contextlengthexceeded prompttoolong requesttoolarge contextoverflowerror",
 		[]int{413},
-		regexp.MustCompile(`(?i)prompt is too long|(input|prompt|request|context|conversation).{0,60}` +
+		lazy.Regexp(`(?i)prompt is too long|(input|prompt|request|context|conversation).{0,60}` +
 			`(exceed|too (long|large))|context (window|length)|maximum (number of tokens|context)|too many tokens`),
 		[]int{0, 400, 500},
 	},
@@ -274,7 +275,7 @@ var classes = []class{
 		"ratelimit ratelimited ratelimiterror ratelimitexceeded usagelimitexceeded usagelimitreached resourceexhausted " +
 			"toomanyrequests quotaexceeded",
 		[]int{429},
-		regexp.MustCompile(`(?i)rate.?limit|usage limit|too many requests|quota|resource.{0,10}exhausted|` +
+		lazy.Regexp(`(?i)rate.?limit|usage limit|too many requests|quota|resource.{0,10}exhausted|` +
 			`\b(hit|reached|exceeded) your .{0,30}\blimit|(daily|weekly|monthly|session) limit`),
 		[]int{0},
 	},
@@ -283,7 +284,7 @@ var classes = []class{
 		"authenticationfailed authenticationerror unauthorized unauthenticated invalidapikey apikeyinvalid " +
 			"permissiondenied permissionerror authrequired providerautherror forbidden",
 		[]int{401, 403},
-		regexp.MustCompile(`(?i)api.?key|unauthori[sz]ed|authenticat|credential|not (logged|signed) in|permission denied|` +
+		lazy.Regexp(`(?i)api.?key|unauthori[sz]ed|authenticat|credential|not (logged|signed) in|permission denied|` +
 			`(log|sign) ?in (again|first|to|with|required)|/login\b|(session|token) (has |is )?expired|` +
 			`missing environment variable|territory not supported|` +
 			`(account|organi[sz]ation)\b.{0,40}(disabled|suspended|deactivated)`),
@@ -294,14 +295,14 @@ var classes = []class{
 		"overloaded overloadederror serveroverloaded servererror internalservererror internal unavailable " +
 			"serviceunavailable policycapacityunavailable flexunavailable",
 		[]int{500, 502, 503, 504, 529},
-		regexp.MustCompile(`(?i)overloaded|internal (server )?error|unavailable|server had an error|bad gateway`),
+		lazy.Regexp(`(?i)overloaded|internal (server )?error|unavailable|server had an error|bad gateway`),
 		[]int{0},
 	},
 	{
 		ralph.Network,
 		NoAnswer + " connection timeout econnrefused econnreset enotfound etimedout apiconnectionerror",
 		[]int{408},
-		regexp.MustCompile(`(?i)ECONN\w+|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|connect(ion)? (error|refused|reset|closed|failed)|` +
+		lazy.Regexp(`(?i)ECONN\w+|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|connect(ion)? (error|refused|reset|closed|failed)|` +
 			`fetch failed|(unable|not|cannot|can't|failed to) connect|socket|network|timed? ?out|` +
 			`stream (disconnected|closed|ended)|transient api error|failed to parse|response body|incomplete json|` +
 			`unexpected (end of|eof)|unterminated string|premature|other side closed|^terminated$|\bEPIPE\b`),
@@ -316,7 +317,7 @@ const sharp = 3
 // Class returns the ending for an agent's error; "" if it has none. A code is more precise than a
 // status, and a status more than words.
 func Class(f Failure) ralph.Ending {
-	if ofFiles.MatchString(f.Text) {
+	if ofFiles().MatchString(f.Text) {
 		return "" // this class is about the machine, with any code
 	}
 	in := inside(f.Text)
@@ -331,14 +332,14 @@ func Class(f Failure) ralph.Ending {
 		})
 	})
 	worded := slices.IndexFunc(classes, func(c class) bool {
-		return slices.Contains(c.within, status) && c.words.MatchString(f.Text)
+		return slices.Contains(c.within, status) && c.words().MatchString(f.Text)
 	})
 	known := slices.IndexFunc(classes, func(c class) bool { return slices.Contains(c.statuses, status) })
 	vague := coded < 0 || classes[coded].ending == ralph.Overloaded || classes[coded].ending == ralph.RateLimited
-	google := slices.Contains(codes, "resourceexhausted") || googles.MatchString(f.Text)
-	google = google && !creditsGone.MatchString(f.Text)
+	google := slices.Contains(codes, "resourceexhausted") || googles().MatchString(f.Text)
+	google = google && !creditsGone().MatchString(f.Text)
 	switch {
-	case status == 500 && unreached.MatchString(f.Text):
+	case status == 500 && unreached().MatchString(f.Text):
 		return ralph.Network // an agent's own status
 	case vague && worded >= 0 && worded < sharp && !(google && worded == 0):
 		return classes[worded].ending
@@ -351,33 +352,33 @@ func Class(f Failure) ralph.Ending {
 	case worded >= 0:
 		return classes[worded].ending
 	}
-	if bare := bareStatus.FindString(f.Text); status == 0 && bare != "" { // in a language unknown to ralph
+	if bare := bareStatus().FindString(f.Text); status == 0 && bare != "" { // in a language unknown to ralph
 		return Class(Failure{Text: "HTTP " + bare})
 	}
 	return ""
 }
 
 // ofContent matches messages of a service that refuses a request for its content.
-var ofContent = regexp.MustCompile(`(?i)(usage|content).{0,20}polic(y|ies)|content.?filter|content management policy|` +
+var ofContent = lazy.Regexp(`(?i)(usage|content).{0,20}polic(y|ies)|content.?filter|content management policy|` +
 	`blocked by .{0,20}safety|\bsafety (filter|system)|responsible ?ai|recitation|prohibited_content`)
 
 // bareStatus are statuses of HTTP that hardly mean anything else where an error is told.
-var bareStatus = regexp.MustCompile(`\b(401|402|403|429|502|503|504|529)\b`)
+var bareStatus = lazy.Regexp(`\b(401|402|403|429|502|503|504|529)\b`)
 
 // ofFiles are a file system's words.
-var ofFiles = regexp.MustCompile(`(?i)\(os error (1|2|5|13|17|20|21|23|24|28|30|39)\)|` +
+var ofFiles = lazy.Regexp(`(?i)\(os error (1|2|5|13|17|20|21|23|24|28|30|39)\)|` +
 	`\b(EACCES|EPERM|ENOENT|EROFS|ENOSPC|EMFILE|EIO)\b|no such file or directory|` +
 	`read-only file system|no space left on device|too many open files`)
 
 // googles are words of Google's API, which prints "check your plan and billing details" for any
 // limit.
-var googles = regexp.MustCompile(`ai\.google\.dev|googleapis\.com`)
+var googles = lazy.Regexp(`ai\.google\.dev|googleapis\.com`)
 
 // unreached are words that agents print only without a complete answer.
-var unreached = regexp.MustCompile(`(?i)\bfetch failed|\bE(CONN\w+|NOTFOUND|TIMEDOUT)\b|incomplete json`)
+var unreached = lazy.Regexp(`(?i)\bfetch failed|\bE(CONN\w+|NOTFOUND|TIMEDOUT)\b|incomplete json`)
 
 // creditsGone are words that appear only in messages about credit.
-var creditsGone = regexp.MustCompile(`(?i)credit`)
+var creditsGone = lazy.Regexp(`(?i)credit`)
 
 // letters returns a code in one form for all of its spellings.
 func letters(code string) string {
@@ -399,18 +400,18 @@ type inner struct {
 }
 
 var (
-	innerCode   = regexp.MustCompile(`\\?"(?:code|type|status|reason)\\?"\s*:\s*\\?"([A-Za-z_]+)\\?"`)
-	innerStatus = regexp.MustCompile(
+	innerCode   = lazy.Regexp(`\\?"(?:code|type|status|reason)\\?"\s*:\s*\\?"([A-Za-z_]+)\\?"`)
+	innerStatus = lazy.Regexp(
 		`(?i)(?:\b(?:error|status|code|http)\b\\?"?[ :(]{1,3}(?:code[ :]{1,2})?|^\W*|\()([45]\d\d)\b`)
 )
 
 // inside finds an API's answer in an agent's text: many quote it.
 func inside(said string) (i inner) {
 	said = text.Clip(said, 4000)
-	for _, m := range innerCode.FindAllStringSubmatch(said, 10) {
+	for _, m := range innerCode().FindAllStringSubmatch(said, 10) {
 		i.codes = append(i.codes, letters(m[1]))
 	}
-	if m := innerStatus.FindStringSubmatch(said); m != nil {
+	if m := innerStatus().FindStringSubmatch(said); m != nil {
 		i.status, _ = strconv.Atoi(m[1]) // three digits
 	}
 	return i

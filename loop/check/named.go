@@ -9,34 +9,36 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // npmTest matches the test command that `ralph init` finds for a package: its test script, run by a package manager, in
 // the root or in a folder.
-var npmTest = regexp.MustCompile(`^(?:cd ([\w.-]+) && )?(npm|pnpm|yarn|bun)(?: run)? test$`)
+var npmTest = lazy.Regexp(`^(?:cd ([\w.-]+) && )?(npm|pnpm|yarn|bun)(?: run)? test$`)
 
 // reporters are options for test scripts that make them report tests by name, in addition to their usual output. A
 // node script that names files gets none, because node accepts options only before the files. Other scripts must be a
 // single command.
 var reporters = []reporter{
 	{
-		script: regexp.MustCompile(`^node(?: --[\w=.-]+)* --test(?: --[\w=.-]+)*$`),
+		script: lazy.Regexp(`^node(?: --[\w=.-]+)* --test(?: --[\w=.-]+)*$`),
 		options: "--test-reporter=spec --test-reporter-destination=stdout " +
 			"--test-reporter=junit --test-reporter-destination=" + npmReport,
 		report: npmReport,
 	},
 	{
-		script:  regexp.MustCompile(`^vitest run(?: --[\w=.-]+)*$`),
+		script:  lazy.Regexp(`^vitest run(?: --[\w=.-]+)*$`),
 		options: "--reporter=default --reporter=junit --outputFile.junit=" + npmReport,
 		report:  npmReport,
 	},
 	{
-		script:  regexp.MustCompile(`^(?:\w+=\S+ )*jest(?: [^;&|<>$\x60\n]+)?$`),
+		script:  lazy.Regexp(`^(?:\w+=\S+ )*jest(?: [^;&|<>$\x60\n]+)?$`),
 		options: "--json --outputFile=" + jestReport,
 		report:  jestReport,
 	},
 	{
-		script:  regexp.MustCompile(`^(?:\w+=\S+ )*mocha(?: [^;&|<>$\x60\n]+)?$`),
+		script:  lazy.Regexp(`^(?:\w+=\S+ )*mocha(?: [^;&|<>$\x60\n]+)?$`),
 		before:  "printf %s '" + mochaReporter + "' > .ralph/mocha.cjs && ",
 		options: "--reporter ./.ralph/mocha.cjs",
 		report:  npmReport,
@@ -45,7 +47,7 @@ var reporters = []reporter{
 
 // A reporter is the option of a form of test scripts.
 type reporter struct {
-	script  *regexp.Regexp
+	script  func() *regexp.Regexp
 	before  string // command to run first
 	options string
 	report  string // the file with the report, relative to the package
@@ -69,7 +71,7 @@ module.exports = class extends Spec {
 `
 
 // own matches test scripts with their own reporter.
-var own = regexp.MustCompile(`reporter| -R\b|--json|--outputFile|--watch`)
+var own = lazy.Regexp(`reporter| -R\b|--json|--outputFile|--watch`)
 
 // maxManifest is the maximum size of a package.json that is read, in bytes.
 const maxManifest = 1 << 20
@@ -78,13 +80,13 @@ const maxManifest = 1 << 20
 // relative to dir. People read and write `npm test`, and named adds the script's options; other commands run unchanged,
 // and report is "".
 func named(command, dir string) (run, report string) {
-	m := npmTest.FindStringSubmatch(command)
+	m := npmTest().FindStringSubmatch(command)
 	if m == nil {
 		return command, ""
 	}
 	script := testScript(filepath.Join(dir, m[1], "package.json"))
-	i := slices.IndexFunc(reporters, func(r reporter) bool { return r.script.MatchString(script) })
-	if i < 0 || own.MatchString(script) {
+	i := slices.IndexFunc(reporters, func(r reporter) bool { return r.script().MatchString(script) })
+	if i < 0 || own().MatchString(script) {
 		return command, "" // it has its own options, or ralph does not know it
 	}
 	folder := cmp.Or(m[1], ".")

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
 
 // Lines of a Gemfile: a name and its version or source.
@@ -19,7 +20,7 @@ const (
 )
 
 // continued matches the end of a line that the next one continues.
-var continued = regexp.MustCompile(`,[ \t]*(?:#.*)?\n\s*`)
+var continued = lazy.Regexp(`,[ \t]*(?:#.*)?\n\s*`)
 
 // npmKeys are the objects of a package.json that have dependencies.
 var npmKeys = []string{
@@ -31,7 +32,7 @@ var manifests = map[string]func(text string) map[string]string{
 	"package.json":     npmDependencies,
 	"composer.json":    jsonDependencies("require", "require-dev", "repositories"),
 	"go.mod":           goDependencies,
-	"cargo.toml":       tomlDependencies(cargoSection),
+	"cargo.toml":       tomlDependencies(cargoSection()),
 	"pyproject.toml":   pyDependencies,
 	"gemfile":          lineDependencies(gems, gemSources),
 	"pom.xml":          pomDependencies,
@@ -43,16 +44,16 @@ var manifests = map[string]func(text string) map[string]string{
 	"extensions.xml":      pomDependencies,
 	"settings.gradle":     gradleDependencies,
 	"settings.gradle.kts": gradleDependencies,
-	"libs.versions.toml":  tomlDependencies(catalog),
+	"libs.versions.toml":  tomlDependencies(catalog()),
 }
 
 // requirements matches the names of pip's files.
-var requirements = regexp.MustCompile(`(^|/)[\w.-]*(requirements|constraints)[\w.-]*\.(txt|in)$|` +
+var requirements = lazy.Regexp(`(^|/)[\w.-]*(requirements|constraints)[\w.-]*\.(txt|in)$|` +
 	`(^|/)requirements/[\w.-]+\.(txt|in)$`)
 
 // reader returns the function that reads the dependencies of a file; nil if it is no manifest.
 func reader(name string) func(text string) map[string]string {
-	if requirements.MatchString(fold(name)) {
+	if requirements().MatchString(fold(name)) {
 		return pipDependencies
 	}
 	return manifests[fold(path.Base(name))]
@@ -93,22 +94,22 @@ func risky(f File) bool {
 }
 
 // address matches a source that is no registry: a URL, a repository, a host.
-var address = regexp.MustCompile(`(?i)://|^\s*(git@|github:|gitlab:|bitbucket:|gist:)` +
+var address = lazy.Regexp(`(?i)://|^\s*(git@|github:|gitlab:|bitbucket:|gist:)` +
 	`|\b(git|github|gitlab|bitbucket|gist|hg|svn)\b['"]?\s*(=>|=|:)` +
 	`|\b(registry|index|source|url)\b['"]?\s*(=>|=|:)\s*['"]|^[\w.-]+/[\w.-]+(#.*)?$`)
 
 // local matches the path of a source.
-var local = regexp.MustCompile(`(?i)(?:^\s*(?:file|link|portal):|\bpath['"]?\s*(?:=>|=|:)\s*['"]` +
+var local = lazy.Regexp(`(?i)(?:^\s*(?:file|link|portal):|\bpath['"]?\s*(?:=>|=|:)\s*['"]` +
 	`|^(?:-[ercf]|--(?:editable|requirement|constraint|find-links))[\s=]\s*|^=>\s*|files\(['"])([^'"\s,}]+)` +
 	`|^((?:\.\.?/|/|~/)[^\s]*)`)
 
 // foreign reports whether a source, in a file of a folder of the project, is no registry: an address, or a path outside
 // of the project.
 func foreign(folder, source string) bool {
-	if address.MatchString(source) {
+	if address().MatchString(source) {
 		return true
 	}
-	for _, m := range local.FindAllStringSubmatch(source, -1) {
+	for _, m := range local().FindAllStringSubmatch(source, -1) {
 		to := m[1] + m[2]
 		if !strings.HasPrefix(to, ".") && !strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "~/") {
 			continue
@@ -186,30 +187,30 @@ func jsonDependencies(keys ...string) func(string) map[string]string {
 }
 
 var (
-	goRequire = regexp.MustCompile(`(?m)^\s*(?:require\s+)?([\w.~-]+\.[\w.~/-]+)\s+(v\S+)[ \t]*(//[ \t]*indirect)?`)
-	goReplace = regexp.MustCompile(`(?m)^\s*(?:replace\s+)?(\S+)(?:\s+v\S+)?\s+(=>\s*.+?)[ \t]*$`)
+	goRequire = lazy.Regexp(`(?m)^\s*(?:require\s+)?([\w.~-]+\.[\w.~/-]+)\s+(v\S+)[ \t]*(//[ \t]*indirect)?`)
+	goReplace = lazy.Regexp(`(?m)^\s*(?:replace\s+)?(\S+)(?:\s+v\S+)?\s+(=>\s*.+?)[ \t]*$`)
 )
 
 func goDependencies(text string) map[string]string {
 	all := map[string]string{}
-	for _, m := range goRequire.FindAllStringSubmatch(text, -1) {
+	for _, m := range goRequire().FindAllStringSubmatch(text, -1) {
 		if m[3] == "" {
 			all[m[1]] = m[2]
 		}
 	}
-	for _, m := range goReplace.FindAllStringSubmatch(text, -1) {
+	for _, m := range goReplace().FindAllStringSubmatch(text, -1) {
 		all[m[1]+" (replaced)"] = m[2]
 	}
 	return all
 }
 
 var (
-	tomlHeader   = regexp.MustCompile(`^\s*\[+\s*([^\]]+?)\s*\]+`)
-	tomlLine     = regexp.MustCompile(`^\s*["']?([\w.-]+?)["']?\s*=\s*(.+?)\s*$`)
-	cargoSection = regexp.MustCompile(`^(?:.*\.)?(?:(?:dev-|build-)?dependencies|` +
+	tomlHeader   = lazy.Regexp(`^\s*\[+\s*([^\]]+?)\s*\]+`)
+	tomlLine     = lazy.Regexp(`^\s*["']?([\w.-]+?)["']?\s*=\s*(.+?)\s*$`)
+	cargoSection = lazy.Regexp(`^(?:.*\.)?(?:(?:dev-|build-)?dependencies|` +
 		`patch\.(?:"[^"]*"|'[^']*'|[^.]+)|replace)(?:\.(.+))?$`)
-	catalog = regexp.MustCompile(`^(?:libraries|plugins)(?:\.(.+))?$`)
-	poetry  = regexp.MustCompile(`^tool\.(?:poetry\.(?:group\.[^.]+\.)?(?:dev-)?dependencies` +
+	catalog = lazy.Regexp(`^(?:libraries|plugins)(?:\.(.+))?$`)
+	poetry  = lazy.Regexp(`^tool\.(?:poetry\.(?:group\.[^.]+\.)?(?:dev-)?dependencies` +
 		`|uv\.sources|poetry\.source|uv\.index|pdm\.source)(?:\.(.+))?$`)
 )
 
@@ -220,14 +221,14 @@ func tomlDependencies(section *regexp.Regexp) func(string) map[string]string {
 		name, within := "", false
 		for line := range strings.Lines(text) {
 			line, _, _ = strings.Cut(line, " #")
-			if m := tomlHeader.FindStringSubmatch(line); m != nil {
+			if m := tomlHeader().FindStringSubmatch(line); m != nil {
 				of := section.FindStringSubmatch(m[1])
 				if name, within = "", of != nil; within {
 					name = strings.Trim(of[1], `"'`)
 				}
 				continue
 			}
-			m := tomlLine.FindStringSubmatch(line)
+			m := tomlLine().FindStringSubmatch(line)
 			switch {
 			case !within || m == nil:
 			case name != "":
@@ -241,34 +242,34 @@ func tomlDependencies(section *regexp.Regexp) func(string) map[string]string {
 }
 
 var (
-	pyList   = regexp.MustCompile(`(?ms)^\s*["']?([\w.-]+)["']?\s*=\s*\[(.*?)^?\s*\]\s*(?:#.*)?$`)
-	pyString = regexp.MustCompile(`"([^"\n]*)"|'([^'\n]*)'`)
-	pyName   = regexp.MustCompile(`^\s*([A-Za-z0-9][\w.-]*)\s*(\[[^\]]*\])?\s*(.*)$`)
-	pyTables = regexp.MustCompile(`^(project\.optional-dependencies|dependency-groups|tool\.pdm\.dev-dependencies)$`)
+	pyList   = lazy.Regexp(`(?ms)^\s*["']?([\w.-]+)["']?\s*=\s*\[(.*?)^?\s*\]\s*(?:#.*)?$`)
+	pyString = lazy.Regexp(`"([^"\n]*)"|'([^'\n]*)'`)
+	pyName   = lazy.Regexp(`^\s*([A-Za-z0-9][\w.-]*)\s*(\[[^\]]*\])?\s*(.*)$`)
+	pyTables = lazy.Regexp(`^(project\.optional-dependencies|dependency-groups|tool\.pdm\.dev-dependencies)$`)
 	// pyKeys are lists in tables that have other ones, too.
-	pyKeys = regexp.MustCompile(`^(project dependencies|build-system requires|` +
+	pyKeys = lazy.Regexp(`^(project dependencies|build-system requires|` +
 		`tool\.uv (dev|override|constraint|build-constraint)-dependencies|` +
 		`tool\.hatch\.envs\.[\w.-]+ (extra-)?dependencies)$`)
 )
 
 // pyDependencies reads pyproject.toml: lists of PEP 508, and the tables of Poetry and uv.
 func pyDependencies(text string) map[string]string {
-	all := tomlDependencies(poetry)(text)
+	all := tomlDependencies(poetry())(text)
 	delete(all, "python")
 	table, parts := "", map[string][]string{}
 	for line := range strings.Lines(text) {
-		if m := tomlHeader.FindStringSubmatch(line); m != nil && !strings.ContainsAny(line, `="`) {
+		if m := tomlHeader().FindStringSubmatch(line); m != nil && !strings.ContainsAny(line, `="`) {
 			table = m[1]
 			continue
 		}
 		parts[table] = append(parts[table], line)
 	}
 	for name, part := range parts {
-		for _, m := range pyList.FindAllStringSubmatch(strings.Join(part, ""), -1) {
-			if !pyTables.MatchString(name) && !pyKeys.MatchString(name+" "+m[1]) {
+		for _, m := range pyList().FindAllStringSubmatch(strings.Join(part, ""), -1) {
+			if !pyTables().MatchString(name) && !pyKeys().MatchString(name+" "+m[1]) {
 				continue
 			}
-			for _, s := range pyString.FindAllStringSubmatch(m[2], -1) {
+			for _, s := range pyString().FindAllStringSubmatch(m[2], -1) {
 				pep508(all, s[1]+s[2])
 			}
 		}
@@ -278,7 +279,7 @@ func pyDependencies(text string) map[string]string {
 
 // pep508 adds a dependency in pip's form.
 func pep508(all map[string]string, line string) {
-	m := pyName.FindStringSubmatch(line)
+	m := pyName().FindStringSubmatch(line)
 	if m != nil && !strings.HasPrefix(m[3], "+") && !strings.HasPrefix(m[3], ":") {
 		all[m[1]] = strings.TrimSpace(m[3])
 	} else {
@@ -309,7 +310,7 @@ func lineDependencies(patterns ...string) func(string) map[string]string {
 	}
 	return func(text string) map[string]string {
 		all := map[string]string{}
-		text = continued.ReplaceAllString(text, ", ")
+		text = continued().ReplaceAllString(text, ", ")
 		for _, p := range compiled {
 			for _, m := range p.FindAllStringSubmatch(text, -1) {
 				said := strings.TrimSpace(m[2])
@@ -324,60 +325,60 @@ func lineDependencies(patterns ...string) func(string) map[string]string {
 }
 
 var (
-	pomDependency = regexp.MustCompile(`(?s)<(?:dependency|plugin|extension)>(.*?)</(?:dependency|plugin|extension)>`)
-	pomFolder     = regexp.MustCompile(`^\$\{(?:project\.)?basedir\}`)
-	pomURL        = regexp.MustCompile(`(?s)<(?:repository|pluginRepository)>.*?<url>\s*(.*?)\s*</url>`)
-	pomTag        = regexp.MustCompile(`(?s)<(groupId|artifactId|version|systemPath)>\s*(.*?)\s*</`)
+	pomDependency = lazy.Regexp(`(?s)<(?:dependency|plugin|extension)>(.*?)</(?:dependency|plugin|extension)>`)
+	pomFolder     = lazy.Regexp(`^\$\{(?:project\.)?basedir\}`)
+	pomURL        = lazy.Regexp(`(?s)<(?:repository|pluginRepository)>.*?<url>\s*(.*?)\s*</url>`)
+	pomTag        = lazy.Regexp(`(?s)<(groupId|artifactId|version|systemPath)>\s*(.*?)\s*</`)
 )
 
 func pomDependencies(text string) map[string]string {
 	all := map[string]string{}
-	for _, m := range pomDependency.FindAllStringSubmatch(text, -1) {
+	for _, m := range pomDependency().FindAllStringSubmatch(text, -1) {
 		tags := map[string]string{}
-		for _, t := range pomTag.FindAllStringSubmatch(m[1], -1) {
+		for _, t := range pomTag().FindAllStringSubmatch(m[1], -1) {
 			if tags[t[1]] == "" {
 				tags[t[1]] = t[2]
 			}
 		}
 		said := tags["version"]
 		if at := tags["systemPath"]; at != "" {
-			said += fmt.Sprintf(" path = '%s'", pomFolder.ReplaceAllString(at, "."))
+			said += fmt.Sprintf(" path = '%s'", pomFolder().ReplaceAllString(at, "."))
 		}
 		all[tags["groupId"]+":"+tags["artifactId"]] = strings.TrimSpace(said)
 	}
-	for _, m := range pomURL.FindAllStringSubmatch(text, -1) {
+	for _, m := range pomURL().FindAllStringSubmatch(text, -1) {
 		all["repository "+m[1]] = m[1]
 	}
 	return all
 }
 
 var (
-	gradleName = regexp.MustCompile(`(?m)^\s*\w*` +
+	gradleName = lazy.Regexp(`(?m)^\s*\w*` +
 		`(?i:implementation|api|compileOnly|runtimeOnly|compile|processor|kapt|ksp|classpath)[\s(]+` +
 		`(?:platform\()?['"]([\w.-]+:[\w.-]+):?([^'"]*)['"]`)
-	gradleURL  = regexp.MustCompile(`(?m)\burl\b[\s=(]*(?:uri\()?['"]([^'"]+)['"]|\bmaven\(\s*['"]([^'"]+)['"]`)
-	gradleFile = regexp.MustCompile(`files\(['"][^'"]+|(?:fileTree\((?:dir\s*[:=]\s*)?|includeBuild[\s(]+)['"][^'"]+`)
+	gradleURL  = lazy.Regexp(`(?m)\burl\b[\s=(]*(?:uri\()?['"]([^'"]+)['"]|\bmaven\(\s*['"]([^'"]+)['"]`)
+	gradleFile = lazy.Regexp(`files\(['"][^'"]+|(?:fileTree\((?:dir\s*[:=]\s*)?|includeBuild[\s(]+)['"][^'"]+`)
 	// gradleNamed is a dependency in parts: "group: 'g', name: 'a', version: '1'".
-	gradleNamed = regexp.MustCompile(`\bgroup\s*[:=]\s*['"]([^'"]+)['"],\s*name\s*[:=]\s*['"]([^'"]+)['"]` +
+	gradleNamed = lazy.Regexp(`\bgroup\s*[:=]\s*['"]([^'"]+)['"],\s*name\s*[:=]\s*['"]([^'"]+)['"]` +
 		`(?:,\s*version\s*[:=]\s*['"]([^'"]+)['"])?`)
-	gradlePlugin = regexp.MustCompile(`\bid[\s(]+['"]([\w.-]+)['"]\)?\s+version\s*\(?['"]([^'"]+)['"]`)
+	gradlePlugin = lazy.Regexp(`\bid[\s(]+['"]([\w.-]+)['"]\)?\s+version\s*\(?['"]([^'"]+)['"]`)
 )
 
 func gradleDependencies(text string) map[string]string {
 	all := map[string]string{}
-	for _, m := range gradleName.FindAllStringSubmatch(text, -1) {
+	for _, m := range gradleName().FindAllStringSubmatch(text, -1) {
 		all[m[1]] = m[2]
 	}
-	for _, m := range gradleNamed.FindAllStringSubmatch(text, -1) {
+	for _, m := range gradleNamed().FindAllStringSubmatch(text, -1) {
 		all[m[1]+":"+m[2]] = m[3]
 	}
-	for _, m := range gradlePlugin.FindAllStringSubmatch(text, -1) {
+	for _, m := range gradlePlugin().FindAllStringSubmatch(text, -1) {
 		all["plugin "+m[1]] = m[2]
 	}
-	for _, m := range gradleURL.FindAllStringSubmatch(text, -1) {
+	for _, m := range gradleURL().FindAllStringSubmatch(text, -1) {
 		all["repository "+m[1]+m[2]] = m[1] + m[2]
 	}
-	for _, m := range gradleFile.FindAllString(text, -1) {
+	for _, m := range gradleFile().FindAllString(text, -1) {
 		all[m+"')"] = "files(" + m[strings.IndexAny(m, `'"`):]
 	}
 	return all
@@ -391,7 +392,7 @@ type lockEntry struct {
 }
 
 // registry matches the addresses of npm's public registries.
-var registry = regexp.MustCompile(`^https://registry\.(npmjs\.org|yarnpkg\.com)/`)
+var registry = lazy.Regexp(`^https://registry\.(npmjs\.org|yarnpkg\.com)/`)
 
 // locked returns the packages that an npm lock file newly allows a script, or takes from a host that neither is a
 // registry nor was in the file before. For other lock files it returns such sources.
@@ -428,7 +429,8 @@ func locked(f File) (list []ralph.Dependency) {
 		d := ralph.Dependency{
 			Name: strings.TrimPrefix(key, "node_modules/"), File: f.Path, Was: before.Resolved, Is: e.Resolved,
 			Installs: e.Script && (!before.Script || before.Resolved != e.Resolved),
-			Foreign:  !e.Link && e.Resolved != before.Resolved && !registry.MatchString(e.Resolved) && !hosts[host(e.Resolved)],
+			Foreign: !e.Link && e.Resolved != before.Resolved && !registry().MatchString(e.Resolved) &&
+				!hosts[host(e.Resolved)],
 		}
 		if d.Added = before == (lockEntry{}); d.Installs || d.Foreign {
 			list = append(list, d)
@@ -465,13 +467,13 @@ func pluginsOf(text []byte) map[string]bool {
 	return all
 }
 
-var pnpmKey = regexp.MustCompile(`^  '?/?((?:@[^/]+/)?[^@/'():]+)\S*:\s*$`)
+var pnpmKey = lazy.Regexp(`^  '?/?((?:@[^/]+/)?[^@/'():]+)\S*:\s*$`)
 
 // buildsOf returns the packages that run scripts when pnpm installs them.
 func buildsOf(text []byte) map[string]bool {
 	all, name := map[string]bool{}, ""
 	for line := range strings.Lines(string(text)) {
-		if m := pnpmKey.FindStringSubmatch(line); m != nil {
+		if m := pnpmKey().FindStringSubmatch(line); m != nil {
 			name = m[1]
 		} else if strings.TrimSpace(line) == "requiresBuild: true" {
 			all[name] = true
@@ -482,12 +484,12 @@ func buildsOf(text []byte) map[string]bool {
 
 var (
 	// lockSource matches a source in a lock file; index matches the public registries.
-	lockSource = regexp.MustCompile(`(?i)(?:[a-z+]+://|\bgit@|\b(?:github|gitlab|bitbucket|gist):)[^\s"'<>,{}()#?]+`)
-	index      = regexp.MustCompile(`^(?:[a-z]+\+)?https://(?:registry\.(?:npmjs\.org|yarnpkg\.com)|pypi\.org|` +
+	lockSource = lazy.Regexp(`(?i)(?:[a-z+]+://|\bgit@|\b(?:github|gitlab|bitbucket|gist):)[^\s"'<>,{}()#?]+`)
+	index      = lazy.Regexp(`^(?:[a-z]+\+)?https://(?:registry\.(?:npmjs\.org|yarnpkg\.com)|pypi\.org|` +
 		`files\.pythonhosted\.org|(?:index\.|static\.)?crates\.io|github\.com/rust-lang/crates\.io-index|rubygems\.org|` +
 		`jsr\.io|npm\.jsr\.io)(?:/|$)`)
 	// shared matches a host of repositories by anybody: there a source is a repository.
-	shared = regexp.MustCompile(`^(?:(?:[a-z+]+://(?:[^/@]*@)?|git@)(?:[\w-]+\.)*(?:github|gitlab|bitbucket|codeberg|sr)` +
+	shared = lazy.Regexp(`^(?:(?:[a-z+]+://(?:[^/@]*@)?|git@)(?:[\w-]+\.)*(?:github|gitlab|bitbucket|codeberg|sr)` +
 		`\.(?:com|org|ht)[/:]|(?:github|gitlab|bitbucket|gist):)[^/]+(?:/[^/@]+)?`)
 )
 
@@ -495,11 +497,11 @@ var (
 func lockedSources(f File) (list []ralph.Dependency) {
 	read := func(text []byte) map[string]bool {
 		all := map[string]bool{}
-		for _, address := range lockSource.FindAllString(string(text), -1) {
+		for _, address := range lockSource().FindAllString(string(text), -1) {
 			switch {
-			case index.MatchString(address):
-			case shared.MatchString(address):
-				all[strings.TrimSuffix(shared.FindString(address), ".git")] = true
+			case index().MatchString(address):
+			case shared().MatchString(address):
+				all[strings.TrimSuffix(shared().FindString(address), ".git")] = true
 			default:
 				all[host(address)] = true
 			}

@@ -3,17 +3,18 @@ package gate
 import (
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"ralph/internal/lazy"
 )
 
 // deepest is the maximum depth of scripts that run scripts.
 const deepest = 3
 
 // sourcing finds the files that shell scripts source.
-var sourcing = regexp.MustCompile(`(?:^|[\s"'(])(?:\.|source)\s+[^\s"';&|()]+`)
+var sourcing = lazy.Regexp(`(?:^|[\s"'(])(?:\.|source)\s+[^\s"';&|()]+`)
 
 // commandsOf returns the commands that commands run in turn: scripts of package.json, recipes of a Makefile, and the
 // lines of shell scripts. It returns separately the files that those scripts source, which may be code under test as
@@ -39,8 +40,8 @@ func commandsOf(commands []string, read func(name string) []byte) (more, sourced
 				break
 			}
 			for _, f := range f.within(c) {
-				sourced = append(sourced, sourcing.FindAllString(f, -1)...)
-				found = append(found, sourcing.ReplaceAllString(f, " "))
+				sourced = append(sourced, sourcing().FindAllString(f, -1)...)
+				found = append(found, sourcing().ReplaceAllString(f, " "))
 			}
 		}
 		more, next = append(more, found...), found

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"ralph/internal/lazy"
 	"ralph/signals"
 )
 
@@ -76,12 +77,12 @@ var ordinary = []string{
 }
 
 // likeSetting matches the names of settings. Those with a known reader are in [settings].
-var likeSetting = either(`(?i)(?:^|/)(?:\.[^/]+|[\w-]+(?:rc|\.config|\.conf)\.(?:[cm]?[jt]s|json5?|ya?ml|toml))$`)
+var likeSetting = lazy.Regexp(`(?i)(?:^|/)(?:\.[^/]+|[\w-]+(?:rc|\.config|\.conf)\.(?:[cm]?[jt]s|json5?|ya?ml|toml))$`)
 
 // seemsSetting reports whether a file that is new, or that begins with a dot, has a setting's name.
 func seemsSetting(f File) bool {
 	dot := strings.HasPrefix(path.Base(f.Path), ".") && path.Base(f.Path) != ".env"
-	return (f.Was == nil || dot) && likeSetting.MatchString(f.Path) && !Matches(ordinary, f.Path)
+	return (f.Was == nil || dot) && likeSetting().MatchString(f.Path) && !Matches(ordinary, f.Path)
 }
 
 // A Kind is the way in which a gate file decides.
@@ -184,16 +185,17 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 }
 
 // testing matches definitions of tests, by the ending of the file.
-var testing = map[string]*regexp.Regexp{
-	".py": either(`(?m)^(?:async )?def test_|^class \w+\(.*\bTestCase\):`),
-	".js": either(`(?m)^import .*['"](?:node:test|vitest|@jest/globals|bun:test)['"]`, `require\(['"]node:test['"]\)`),
-	".rb": either(`(?m)^class \w+ < (?:Minitest::Test|Test::Unit::TestCase)`, `(?m)^RSpec\.`),
+var testing = map[string]func() *regexp.Regexp{
+	".py": lazy.Regexp(`(?m)^(?:async )?def test_|^class \w+\(.*\bTestCase\):`),
+	".js": lazy.Regexp(`(?m)^import .*['"](?:node:test|vitest|@jest/globals|bun:test)['"]`,
+		`require\(['"]node:test['"]\)`),
+	".rb": lazy.Regexp(`(?m)^class \w+ < (?:Minitest::Test|Test::Unit::TestCase)`, `(?m)^RSpec\.`),
 }
 
 // hasTests reports whether a file defines tests, with any name.
 func hasTests(name string, content []byte) bool {
 	re := testing[language(name)]
-	return re != nil && re.Match(content)
+	return re != nil && re().Match(content)
 }
 
 // IsTest reports whether a file is a test by its name.
@@ -272,12 +274,12 @@ func isScript(name string) bool {
 func takesOver(f File) bool {
 	switch language(f.Path) {
 	case ".go":
-		return takingGo.Match(f.Is)
+		return takingGo().Match(f.Is)
 	case ".py":
-		return path.Base(f.Path) == "__init__.py" && len(bytes.TrimSpace(f.Is)) > 0 || takingPython.Match(f.Is) ||
-			replaces(f.Is, importedPython)
+		return path.Base(f.Path) == "__init__.py" && len(bytes.TrimSpace(f.Is)) > 0 || takingPython().Match(f.Is) ||
+			replaces(f.Is, importedPython())
 	case ".js":
-		return takingJS.Match(f.Is) || replaces(f.Is, importedJS)
+		return takingJS().Match(f.Is) || replaces(f.Is, importedJS())
 	}
 	return false
 }
@@ -330,18 +332,18 @@ func setUp(name string, settings func() [][]byte) bool {
 func shadows(f File, files []File) bool {
 	switch base := path.Base(f.Path); language(f.Path) {
 	case ".py", ".rb", ".java", ".kt", ".groovy", ".scala":
-		return !testName.MatchString(base) && len(bytes.TrimSpace(f.Is)) > 0
+		return !testName().MatchString(base) && len(bytes.TrimSpace(f.Is)) > 0
 	case ".js":
 		return strings.Contains("/"+f.Path, "/__mocks__/")
 	case ".go":
 		has := map[string]bool{}
-		for _, m := range function.FindAllSubmatch(f.Is, -1) {
+		for _, m := range function().FindAllSubmatch(f.Is, -1) {
 			has[string(m[1])] = true
 		}
 		return slices.ContainsFunc(files, func(other File) bool {
 			return path.Dir(other.Path) == path.Dir(f.Path) && path.Ext(other.Path) == ".go" &&
 				!strings.HasSuffix(other.Path, "_test.go") &&
-				slices.ContainsFunc(function.FindAllSubmatch(other.Was, -1), func(m [][]byte) bool { return has[string(m[1])] })
+				slices.ContainsFunc(function().FindAllSubmatch(other.Was, -1), func(m [][]byte) bool { return has[string(m[1])] })
 		})
 	}
 	return false
@@ -349,32 +351,33 @@ func shadows(f File, files []File) bool {
 
 var (
 	// testName matches the names of files that runners take for tests.
-	testName = regexp.MustCompile(`^(test[-_.]|tests?\.)|[-_.](test|spec|tests)\.\w+$|(Test|Tests|IT|Spec)\.\w+$`)
-	function = regexp.MustCompile(`(?m)^func (?:\([^)]*\) )?(\w+)[\[(]`)
+	testName = lazy.Regexp(`^(test[-_.]|tests?\.)|[-_.](test|spec|tests)\.\w+$|(Test|Tests|IT|Spec)\.\w+$`)
+	function = lazy.Regexp(`(?m)^func (?:\([^)]*\) )?(\w+)[\[(]`)
 
-	takingGo = either(`func TestMain\(|func init\(\)`,
+	takingGo = lazy.Regexp(`func TestMain\(|func init\(\)`,
 		`(?m)^var [^=\n]*=\s*func\(`, `(?m)^\s+[A-Za-z_]\w*\s*=\s*func\(`)
-	takingPython = either(`(?m)^\s*(def (load_tests|setUpModule|pytest_\w+)\b|sys\.exit|os\._exit)`,
+	takingPython = lazy.Regexp(`(?m)^\s*(def (load_tests|setUpModule|pytest_\w+)\b|sys\.exit|os\._exit)`,
 		`\b(setattr|vars|globals)\(|\b(atexit|builtins)\b|sys\.modules|__dict__|importlib\.reload`,
 		`\.start\(\)|pytest_plugins|autouse\s*=\s*True`)
-	takingJS = either(`\bprocess\.(exit|on|reallyExit)\b|require\.cache`,
+	takingJS = lazy.Regexp(`\bprocess\.(exit|on|reallyExit)\b|require\.cache`,
 		`\bglobal(This)?\.\w+\s*=[^=]|Object\.(assign|defineProperty)\(`)
 	// The names that a file imports, and assignments to their members.
-	importedPython = regexp.MustCompile(`(?m)^\s*(?:import|from\s+\S+\s+import)\s+(.+)$`)
-	importedJS     = either(`(?m)^\s*(?:import|const|let|var)\s+([^=;]+?)\s*(?:from|=\s*(?:await\s+import|require)\()`)
-	wordsOf        = regexp.MustCompile(`[A-Za-z_$][\w$]*`)
-	assigning      = regexp.MustCompile(`(?m)^\s*([A-Za-z_$][\w$]*)(?:\.[\w$]+|\[[^\]\n]+\])+\s*=[^=>]`)
+	importedPython = lazy.Regexp(`(?m)^\s*(?:import|from\s+\S+\s+import)\s+(.+)$`)
+	importedJS     = lazy.Regexp(`(?m)^\s*(?:import|const|let|var)\s+([^=;]+?)\s*` +
+		`(?:from|=\s*(?:await\s+import|require)\()`)
+	wordsOf   = lazy.Regexp(`[A-Za-z_$][\w$]*`)
+	assigning = lazy.Regexp(`(?m)^\s*([A-Za-z_$][\w$]*)(?:\.[\w$]+|\[[^\]\n]+\])+\s*=[^=>]`)
 )
 
 // replaces reports whether a text assigns to members of a name that it imports.
 func replaces(text []byte, imported *regexp.Regexp) bool {
 	names := map[string]bool{}
 	for _, m := range imported.FindAllSubmatch(text, -1) {
-		for _, name := range wordsOf.FindAll(m[1], -1) {
+		for _, name := range wordsOf().FindAll(m[1], -1) {
 			names[string(name)] = true
 		}
 	}
-	return slices.ContainsFunc(assigning.FindAllSubmatch(text, -1), func(m [][]byte) bool { return names[string(m[1])] })
+	return slices.ContainsFunc(assigning().FindAllSubmatch(text, -1), func(m [][]byte) bool { return names[string(m[1])] })
 }
 
 // Alters reports whether a change touches gate files of the target: then new code also has to pass the old gate.

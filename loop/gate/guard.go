@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // A guard is a kind of file that runs on people's machines or in their CI, or steers an agent there.
@@ -129,11 +130,11 @@ var guards = []guard{
 }
 
 // harmless are the attributes of a file that make git run no program and hide no difference.
-var harmless = regexp.MustCompile(`^[-!]?(text|eol|crlf|whitespace|ident|encoding|working-tree-encoding|` +
+var harmless = lazy.Regexp(`^[-!]?(text|eol|crlf|whitespace|ident|encoding|working-tree-encoding|` +
 	`export-ignore|export-subst|delta|conflict-marker-size|(linguist|gitlab)-[a-z-]+)(=.*)?$`)
 
 // unread matches placeholders for contents that are large or no text.
-var unread = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+var unread = lazy.Regexp(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 // installs are the scripts of package.json and composer.json that run when it is installed.
 var installs = []string{
@@ -184,7 +185,7 @@ func taken(patterns []string) (list []string) {
 // attributes returns the lines of .gitattributes that have attributes not known to be harmless: one may name a program
 // or hide a difference, or be a macro that does.
 func attributes(text []byte) string {
-	if unread.Match(text) {
+	if unread().Match(text) {
 		return string(text)
 	}
 	var lines strings.Builder
@@ -199,7 +200,8 @@ func attributes(text []byte) string {
 				rest = "quoted" + rest[len(quoted):]
 			}
 		}
-		if slices.ContainsFunc(strings.FieldsFunc(rest, blank)[1:], func(a string) bool { return !harmless.MatchString(a) }) {
+		attributes := strings.FieldsFunc(rest, blank)[1:]
+		if slices.ContainsFunc(attributes, func(a string) bool { return !harmless().MatchString(a) }) {
 			lines.WriteString(line)
 		}
 	}

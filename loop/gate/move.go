@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"ralph/internal/lazy"
 )
 
 // imports are the lines of languages that refer to other files, as whole lines. The group is the target. When files
@@ -83,7 +85,7 @@ func bodyOf(file string, content []byte) body {
 			b.refs[last] = append(b.refs[last], r)
 			continue
 		}
-		if path.Ext(file) == ".go" && goPackage.MatchString(line) {
+		if path.Ext(file) == ".go" && goPackage().MatchString(line) {
 			line = "package" // it has the name of its folder
 		}
 		b.lines, b.refs = append(b.lines, line), append(b.refs, nil)
@@ -91,7 +93,7 @@ func bodyOf(file string, content []byte) body {
 	return b
 }
 
-var goPackage = regexp.MustCompile(`^package \w+$`)
+var goPackage = lazy.Regexp(`^package \w+$`)
 
 // moves are the former paths of files that a change moves, and their present ones.
 type moves map[string]string
@@ -291,7 +293,7 @@ func (r link) at() (file string, relative bool) {
 }
 
 // separators are between the parts of targets.
-var separators = regexp.MustCompile(`[/\\.:]+`)
+var separators = lazy.Regexp(`[/\\.:]+`)
 
 // fits reports whether a link changed because files were moved: its own file, or its target.
 func (m moves) fits(was, is link) bool {
@@ -306,7 +308,7 @@ func (m moves) fits(was, is link) bool {
 	if !relative && was.target == is.target { // in a file that was moved
 		return true
 	}
-	t, u := separators.Split(was.target, -1), separators.Split(is.target, -1)
+	t, u := separators().Split(was.target, -1), separators().Split(is.target, -1)
 	prefixes := slices.Contains([]string{".go", ".rs", ".php", ".cs"}, language(was.from))
 	declares := strings.HasPrefix(was.around, "package ") || strings.HasPrefix(was.around, "namespace ")
 	for from, to := range m {

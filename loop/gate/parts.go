@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // A part is the deciding content of a file that has other content, too.
@@ -124,7 +126,7 @@ func parted(text []byte, decides func(line string) bool) (deciding, rest string)
 }
 
 // section matches the heading of a section in TOML and in files of settings.
-var section = regexp.MustCompile(`^\s*\[+\s*([^\[\]]+?)\s*\]+\s*(#.*)?$`)
+var section = lazy.Regexp(`^\s*\[+\s*([^\[\]]+?)\s*\]+\s*(#.*)?$`)
 
 // sections separates sections by their names, and keys in all other sections.
 func sections(names, keys string) func(string, []string) part {
@@ -136,7 +138,7 @@ func sections(names, keys string) func(string, []string) part {
 	split := func(text []byte) (decides, rest string) {
 		in := false
 		return parted(text, func(line string) bool {
-			if m := section.FindStringSubmatch(line); m != nil {
+			if m := section().FindStringSubmatch(line); m != nil {
 				in = name.MatchString(strings.ReplaceAll(m[1], `"`, ""))
 			}
 			return in || key.MatchString(line)
@@ -226,7 +228,7 @@ func mentions(pattern string) func(string, []string) part {
 }
 
 // testOnly matches an attribute of items compiled only for tests, with the rest of its line.
-var testOnly = regexp.MustCompile(`^\s*#\[(?:cfg\((?:test|all\(test\b[^\]]*\))\)|(?:\w+::)?test(?:\([^\]]*\))?)\](.*)`)
+var testOnly = lazy.Regexp(`^\s*#\[(?:cfg\((?:test|all\(test\b[^\]]*\))\)|(?:\w+::)?test(?:\([^\]]*\))?)\](.*)`)
 
 // rust separates the modules that are only compiled for tests. In rustfmt's format, a module ends with a brace in
 // the column of its beginning.
@@ -235,7 +237,7 @@ func rust(string, []string) part {
 		var decides, rest strings.Builder
 		lines := slices.Collect(strings.Lines(string(text)))
 		for i := 0; i < len(lines); i++ {
-			m := testOnly.FindStringSubmatch(lines[i])
+			m := testOnly().FindStringSubmatch(lines[i])
 			if m == nil {
 				rest.WriteString(lines[i])
 				continue
@@ -290,11 +292,11 @@ type makefile struct {
 }
 
 var (
-	assignment = regexp.MustCompile(`^(?:export\s+|override\s+)*([A-Za-z0-9_.-]+)\s*(?:[:+?!]|::)?=\s*(.*)$`)
-	ruleLine   = regexp.MustCompile(`^([^\s#:=][^:=#]*?)\s*::?(?:\s+([^=].*)|\s*|([^=\s].*))$`)
-	reference  = regexp.MustCompile(`\$[({]([A-Za-z0-9_.-]+)[)}:]`)
-	always     = regexp.MustCompile(`^(override\s+)*export\s|\$[({](shell|eval|file|guile|call)\b|!=`)
-	directive  = regexp.MustCompile(`^\s*(-?include|sinclude|ifn?eq|ifn?def|else|endif|define|endef|vpath|\$\()`)
+	assignment = lazy.Regexp(`^(?:export\s+|override\s+)*([A-Za-z0-9_.-]+)\s*(?:[:+?!]|::)?=\s*(.*)$`)
+	ruleLine   = lazy.Regexp(`^([^\s#:=][^:=#]*?)\s*::?(?:\s+([^=].*)|\s*|([^=\s].*))$`)
+	reference  = lazy.Regexp(`\$[({]([A-Za-z0-9_.-]+)[)}:]`)
+	always     = lazy.Regexp(`^(override\s+)*export\s|\$[({](shell|eval|file|guile|call)\b|!=`)
+	directive  = lazy.Regexp(`^\s*(-?include|sinclude|ifn?eq|ifn?def|else|endif|define|endef|vpath|\$\()`)
 )
 
 // readMakefile reads the rules and variables of a Makefile.
@@ -312,19 +314,19 @@ func readMakefile(text []byte) *makefile {
 			continue
 		case line == "" || strings.HasPrefix(strings.TrimSpace(line), "#"):
 			continue
-		case directive.MatchString(line):
+		case directive().MatchString(line):
 			m.opaque = true
 			continue
 		}
 		in = nil
-		if a := assignment.FindStringSubmatch(line); a != nil {
+		if a := assignment().FindStringSubmatch(line); a != nil {
 			m.vars[a[1]] = append(m.vars[a[1]], line+"\n")
-			if always.MatchString(line) {
+			if always().MatchString(line) {
 				m.always = append(m.always, line+"\n")
 			}
 			continue
 		}
-		found := ruleLine.FindStringSubmatch(line)
+		found := ruleLine().FindStringSubmatch(line)
 		if found == nil {
 			m.opaque = true
 			continue
@@ -356,13 +358,13 @@ func readMakefile(text []byte) *makefile {
 func (m *makefile) expanded(text string) string {
 	left := mostExpanded
 	for range deepest {
-		text = reference.ReplaceAllStringFunc(text, func(r string) string {
+		text = reference().ReplaceAllStringFunc(text, func(r string) string {
 			var values []string
-			for _, line := range m.vars[reference.FindStringSubmatch(r)[1]] {
+			for _, line := range m.vars[reference().FindStringSubmatch(r)[1]] {
 				if left -= len(line); left < 0 {
 					break
 				}
-				if a := assignment.FindStringSubmatch(strings.TrimSpace(line)); a != nil {
+				if a := assignment().FindStringSubmatch(strings.TrimSpace(line)); a != nil {
 					values = append(values, a[2])
 				}
 			}
@@ -434,7 +436,7 @@ func targets(_ string, commands []string) part {
 		var add func(name string, named bool)
 		var variables func(text string)
 		variables = func(text string) {
-			for _, v := range reference.FindAllStringSubmatch(text, -1) {
+			for _, v := range reference().FindAllStringSubmatch(text, -1) {
 				if !seen["$"+v[1]] {
 					seen["$"+v[1]] = true
 					said := strings.Join(m.vars[v[1]], "")

@@ -3,18 +3,11 @@ package gate
 import (
 	"bytes"
 	"path"
-	"regexp"
 	"slices"
-	"strings"
-	"sync"
 
 	"ralph"
+	"ralph/internal/lazy"
 )
-
-// either returns a pattern that matches if one of several does.
-func either(patterns ...string) *regexp.Regexp {
-	return regexp.MustCompile(strings.Join(patterns, "|"))
-}
 
 // languages maps file endings to the ending that stands for the language.
 var languages = map[string]string{
@@ -39,25 +32,20 @@ var programs = map[string]bool{
 // observes matches code that detects tests, or reads them. Callers matches code that inspects its callers and its
 // program; naming matches their names for tests.
 var (
-	observes = sync.OnceValue(func() *regexp.Regexp {
-		return either(`PYTEST_CURRENT_TEST|PYTEST_VERSION|\bJEST_WORKER_ID\b|\bVITEST(?:_\w+)?\b|\bNODE_TEST_CONTEXT\b`,
-			`["'](?:_?pytest|unittest|nose|jest|vitest|mocha)["']\s+(?:not\s+)?in\s+(?:sys\.|globals|set\()`,
-			`\btesting\.Testing\(\)|Lookup\("test\.|HasSuffix\(os\.Args\[0\],\s*"\.test"|\bcfg!\((?:not\()?test\b`,
-			`\bseen/tree\b|\bworkspaces/(?:seen|check-)`,
-			`\bRALPH_[A-Z]+\b|\bco_name\b|\bNODE_ENV\W{1,12}test\b|\bcfg\(not\(test\)\)`,
-			`(?:open|[rR]ead\w*|Path|join|require|import)\s*\(.*["'][^"']*`+
-				`(?:\btests?/|\btest_\w+\.py|_test\.(?:go|sh)|\.(?:test|spec)\.[cm]?[jt]s)`)
-	})
-	callers = sync.OnceValue(func() *regexp.Regexp {
-		return either(`\bruntime\.Callers?\(|\bdebug\.(?:Stack|ReadBuildInfo)\(|\bos\.Args\[0\]|\bos\.Executable\(`,
-			`\binspect\.(?:stack|currentframe|getframeinfo)\b|\b_getframe\b|\bf_back\b|\btraceback\.\w+_stack\b`,
-			`\bsys\.(?:argv\[0\]|orig_argv)|\b__main__\b.*\b__file__\b`,
-			`\.stack\b|\b(?:captureStackTrace|prepareStackTrace)\b|\brequire\.main\b|\bprocess\.(?:argv\[1\]|execArgv)`,
-			`\bcaller(?:_locations)?\b|\bgetStackTrace\(|\bdebug_backtrace\(|\benv::(?:args|current_exe)\(`)
-	})
-	naming = sync.OnceValue(func() *regexp.Regexp {
-		return either("[\"'`/][^\"'`\\n]*(?i:test|\\bspecs?\\b)")
-	})
+	observes = lazy.Regexp(`PYTEST_CURRENT_TEST|PYTEST_VERSION`,
+		`\bJEST_WORKER_ID\b|\bVITEST(?:_\w+)?\b|\bNODE_TEST_CONTEXT\b`,
+		`["'](?:_?pytest|unittest|nose|jest|vitest|mocha)["']\s+(?:not\s+)?in\s+(?:sys\.|globals|set\()`,
+		`\btesting\.Testing\(\)|Lookup\("test\.|HasSuffix\(os\.Args\[0\],\s*"\.test"|\bcfg!\((?:not\()?test\b`,
+		`\bseen/tree\b|\bworkspaces/(?:seen|check-)`,
+		`\bRALPH_[A-Z]+\b|\bco_name\b|\bNODE_ENV\W{1,12}test\b|\bcfg\(not\(test\)\)`,
+		`(?:open|[rR]ead\w*|Path|join|require|import)\s*\(.*["'][^"']*`+
+			`(?:\btests?/|\btest_\w+\.py|_test\.(?:go|sh)|\.(?:test|spec)\.[cm]?[jt]s)`)
+	callers = lazy.Regexp(`\bruntime\.Callers?\(|\bdebug\.(?:Stack|ReadBuildInfo)\(|\bos\.Args\[0\]|\bos\.Executable\(`,
+		`\binspect\.(?:stack|currentframe|getframeinfo)\b|\b_getframe\b|\bf_back\b|\btraceback\.\w+_stack\b`,
+		`\bsys\.(?:argv\[0\]|orig_argv)|\b__main__\b.*\b__file__\b`,
+		`\.stack\b|\b(?:captureStackTrace|prepareStackTrace)\b|\brequire\.main\b|\bprocess\.(?:argv\[1\]|execArgv)`,
+		`\bcaller(?:_locations)?\b|\bgetStackTrace\(|\bdebug_backtrace\(|\benv::(?:args|current_exe)\(`)
+	naming = lazy.Regexp("[\"'`/][^\"'`\\n]*(?i:test|\\bspecs?\\b)")
 )
 
 // Suspects returns additions to code that detect a test run, if they are readable: such code can also satisfy

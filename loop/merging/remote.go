@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/internal/proc"
 	"ralph/internal/worktree"
 	"ralph/store"
@@ -164,7 +164,7 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 
 // mended returns the configuration key that may make the remote accept a refused push.
 func (m *Merger) mended(refused string) string {
-	switch of := unsigned.MatchString(refused); {
+	switch of := unsigned().MatchString(refused); {
 	case of && !m.Sign && m.Squash:
 		return " (merge.sign: true signs ralph's merges with your key)"
 	case of && !m.Sign:
@@ -178,7 +178,7 @@ func (m *Merger) mended(refused string) string {
 }
 
 // unsigned matches remotes' messages about a commit without a signature.
-var unsigned = regexp.MustCompile(`(?i)\b(un)?sign(ed|atures?)\b|\bgpg\b`)
+var unsigned = lazy.Regexp(`(?i)\b(un)?sign(ed|atures?)\b|\bgpg\b`)
 
 // maxAfterOutput is the maximum number of quoted bytes of a failed command's output.
 const maxAfterOutput = 2000

@@ -6,11 +6,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
@@ -135,12 +135,12 @@ func (s *Session) checkpoint(tx *store.Tx) error {
 }
 
 // leftover matches a process in a list: its pid before its command.
-var leftover = regexp.MustCompile(`^\d+:? (.+)`)
+var leftover = lazy.Regexp(`^\d+:? (.+)`)
 
 // killedCommands returns the commands of the killed processes in a session's leftovers.
 func killedCommands(leftovers []string) (list []string) {
 	for _, l := range leftovers {
-		if m := leftover.FindStringSubmatch(l); m != nil {
+		if m := leftover().FindStringSubmatch(l); m != nil {
 			list = append(list, m[1])
 		}
 	}

@@ -2,12 +2,12 @@ package session
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"ralph"
+	"ralph/internal/lazy"
 	"ralph/loop/agent"
 	"ralph/store"
 )
@@ -119,7 +119,7 @@ func (s *Session) observed(ctx context.Context) {
 }
 
 // testCommands matches commands that run tests, at the start of a command.
-var testCommands = regexp.MustCompile(
+var testCommands = lazy.Regexp(
 	`(?m)(?:^|[;&|(]|\b(?:time|sudo|npx|env|exec|timeout \S+|uv run|poetry run|bundle exec|xvfb-run)\s)\s*` +
 		`(?:[A-Z_]+=\S*\s+)*(?:[\w.~-]*/(?:[\w.-]+/)*)?` +
 		`(?:go test|go vet|cargo (?:test|nextest|check|clippy)|(?:npm|pnpm|yarn|bun|deno)(?: run)? test|pytest|` +
@@ -127,23 +127,23 @@ var testCommands = regexp.MustCompile(
 		`mvn (?:test|verify)|gradlew? (?:test|check)|rspec|rake test|phpunit|dotnet test|mix test|swift test|bats|` +
 		`tsc\b|eslint|ruff check|mypy)`)
 
-var commitCommands = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*(?:[A-Z_]+=\S*\s+)*` +
+var commitCommands = lazy.Regexp(`(?m)(?:^|[;&|(])\s*(?:[A-Z_]+=\S*\s+)*` +
 	`(?:git(?: -\S+(?: \S+)?)* (?:commit|push|rebase|merge)\b|gh pr (?:create|merge)\b)`)
 
 // changes matches commands that change files, except by redirection.
-var changes = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*` +
+var changes = lazy.Regexp(`(?m)(?:^|[;&|(])\s*` +
 	`(?:sed (?:-\S+ )*-\S*i|perl -\S*i|patch\b|git (?:apply|am|mv|rm|restore|checkout --)\b)`)
 
 // redirections matches the files that printing commands are redirected to.
-var redirections = regexp.MustCompile(`(?m)(?:^|[;&|(])\s*` +
+var redirections = lazy.Regexp(`(?m)(?:^|[;&|(])\s*` +
 	`(?:(?:cat|echo|printf)\b[^;&|\n]*?\s>>?|tee\b(?: -\S+)*)\s*["']?([^\s&>"']+)`)
 
 // changesFiles reports whether a command visibly changes files.
 func changesFiles(command string) bool {
-	if changes.MatchString(command) {
+	if changes().MatchString(command) {
 		return true
 	}
-	for _, m := range redirections.FindAllStringSubmatch(command, -1) {
+	for _, m := range redirections().FindAllStringSubmatch(command, -1) {
 		if file := m[1]; !strings.HasPrefix(file, "/dev/") && !strings.HasPrefix(file, "/tmp/") {
 			return true
 		}
@@ -165,7 +165,7 @@ func phaseOf(e agent.Event, verify []string) ralph.Phase {
 }
 
 // document matches the start of a here-document.
-var document = regexp.MustCompile(`(?:^|[^<])<<-?\s*\\?["']?([A-Za-z_]\w*)`)
+var document = lazy.Regexp(`(?:^|[^<])<<-?\s*\\?["']?([A-Za-z_]\w*)`)
 
 // withoutDocuments removes here-documents from a command: a script that is
 // written to a file is not run.
@@ -180,7 +180,7 @@ func withoutDocuments(command string) string {
 			continue
 		}
 		b.WriteString(line)
-		if m := document.FindStringSubmatch(line); m != nil {
+		if m := document().FindStringSubmatch(line); m != nil {
 			end = m[1]
 		}
 	}
@@ -195,9 +195,9 @@ func phaseOfCommand(command string, verify []string) ralph.Phase {
 		}
 	}
 	switch {
-	case commitCommands.MatchString(command):
+	case commitCommands().MatchString(command):
 		return ralph.PhaseCommitting
-	case testCommands.MatchString(command):
+	case testCommands().MatchString(command):
 		return ralph.PhaseTesting
 	case changesFiles(command):
 		return ralph.PhaseImplementing

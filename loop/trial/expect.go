@@ -1,44 +1,43 @@
 package trial
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // asserts matches names that tests use to state expectations; equals matches those for equal values. Methods are
 // such names after a value that a runner gives to a test. Lines are the words of Ruby and Kotlin after the tested
 // expression. boolean takes one value, and an optional message.
 var (
-	asserts = either(`(?i)^(?:g_|ck_|cr_|test_|xct|munit_|lib)?assert|^(?:expect|refute|ensure|check|verify|must_|should)`,
+	asserts = lazy.Regexp(
+		`(?i)^(?:g_|ck_|cr_|test_|xct|munit_|lib)?assert|^(?:expect|refute|ensure|check|verify|must_|should)`,
 		`(?i)^(?:same|equals?|eq|ok|is|like|want|cmp_ok)$|^is_?(?:deeply|equal|not)|^deep_?(?:equal|strict)`,
 		`(?i)^(?:strict|not)_?equal|^require(?:_?true|_?false|_?equal|_eq$|_that$)`)
-	faults  = either(`(?:Error|Exception|Failed)$|^(?:hasA|a)ssertions$`)
-	spoken  = either(`^(?:true|false|truthy|falsy|match|throws|strictSame|not|notOk|null|undefined)$`) // of t
-	matcher = either(`^to[A-Z]`)
-	near    = either(`(?i)close_?to|approx`)
-	full    = either(`(?i)^(?:same|equals?|eq|ok|is|like|want)$`)
-	equals  = either(`(?i)eq|same|to_?be$|^is$|^is_deeply|^assert_?that|shouldbe|^be$|should$|is_?true|is_?false`)
-	differs = either(`(?i)not|differ|refute|(?:^|_)ne$`)
-	methods = either(`^(?:t|tap|assert|a|chai|self|this|expect|cy|test|[A-Z]\w*)$`)
-	boolean = either(`(?i)^(?:assert|ok|check|verify|ensure|expect|is_?true|is_?false|require|g_assert|assert_?that)!?$`,
+	faults  = lazy.Regexp(`(?:Error|Exception|Failed)$|^(?:hasA|a)ssertions$`)
+	spoken  = lazy.Regexp(`^(?:true|false|truthy|falsy|match|throws|strictSame|not|notOk|null|undefined)$`) // of t
+	matcher = lazy.Regexp(`^to[A-Z]`)
+	near    = lazy.Regexp(`(?i)close_?to|approx`)
+	full    = lazy.Regexp(`(?i)^(?:same|equals?|eq|ok|is|like|want)$`)
+	equals  = lazy.Regexp(`(?i)eq|same|to_?be$|^is$|^is_deeply|^assert_?that|shouldbe|^be$|should$|is_?true|is_?false`)
+	differs = lazy.Regexp(`(?i)not|differ|refute|(?:^|_)ne$`)
+	methods = lazy.Regexp(`^(?:t|tap|assert|a|chai|self|this|expect|cy|test|[A-Z]\w*)$`)
+	boolean = lazy.Regexp(
+		`(?i)^(?:assert|ok|check|verify|ensure|expect|is_?true|is_?false|require|g_assert|assert_?that)!?$`,
 		`(?i)(?:true|false|truthy|falsy|null|nil|none|empty)$`)
-	ordered = either(`(?i)less|greater|above|below|least|most|within|operator|not|differ|refute|(?:^|_)n[et]$|_[lg][et]$`)
-	negated = either(`^(?:assert|ok|check|CHECK|REQUIRE|verify|ensure|g_assert|ck_assert|debug_assert)$`)
-	wanted  = either(`(?i)^(?:want|wanted|expect|expected|expectation|exp|should_?be)` +
+	ordered = lazy.Regexp(`(?i)less|greater|above|below|least|most|within|operator|not|differ|refute|(?:^|_)n[et]$`,
+		`(?i)_[lg][et]$`)
+	negated = lazy.Regexp(`^(?:assert|ok|check|CHECK|REQUIRE|verify|ensure|g_assert|ck_assert|debug_assert)$`)
+	wanted  = lazy.Regexp(`(?i)^(?:want|wanted|expect|expected|expectation|exp|should_?be)` +
 		`(?:s|_?(?:out|output|result|value|values))?$`)
-	tables     = either(`(?i)^(?:\w*(?:cases|tests|table|examples|samples|rows)|data|tt|each|parametrize|in|of)$`)
-	attributes = either(`^(?:InlineData|TestCase|DataRow)$`)
-	labels     = either(`(?i)^(?:name|desc|description|title|id|label|msg|message|path|file|filename|url)$`)
-	declares   = either(`^(?:def|func|function|fn|fun|void|int|bool|class|struct|sub|static|public|private)$`)
-	controls   = either(`__name__|__FILE__|^\$?arg[cv]$|^args$|^errno$|^typeof$|platform|version|^process$|^NULL$`)
+	tables     = lazy.Regexp(`(?i)^(?:\w*(?:cases|tests|table|examples|samples|rows)|data|tt|each|parametrize|in|of)$`)
+	attributes = lazy.Regexp(`^(?:InlineData|TestCase|DataRow)$`)
+	labels     = lazy.Regexp(`(?i)^(?:name|desc|description|title|id|label|msg|message|path|file|filename|url)$`)
+	declares   = lazy.Regexp(`^(?:def|func|function|fn|fun|void|int|bool|class|struct|sub|static|public|private)$`)
+	controls   = lazy.Regexp(`__name__|__FILE__|^\$?arg[cv]$|^args$|^errno$|^typeof$|platform|version|^process$|^NULL$`)
 	excepts    = map[string]bool{"delta": true, "places": true, "msg": true, "message": true, "timeout": true, "id": true}
 )
-
-// either returns a pattern that matches if one of several does.
-func either(patterns ...string) *regexp.Regexp {
-	return regexp.MustCompile(strings.Join(patterns, "|"))
-}
 
 // opposites maps each assertion to the opposite one of the same form.
 var opposites = func() map[string]string {
@@ -63,7 +62,7 @@ var opposites = func() map[string]string {
 	all := map[string]string{}
 	for a, b := range both {
 		all[a] = b
-		if !differs.MatchString(a) || strings.Contains(a, "Null") {
+		if !differs().MatchString(a) || strings.Contains(a, "Null") {
 			all[b] = a
 		}
 	}
@@ -137,19 +136,19 @@ func (r *reading) walk(i, end int) {
 				next = r.statement(i)
 			case r.asserting(i):
 				next = r.assertion(i)
-			case wanted.MatchString(r.is(i)):
+			case wanted().MatchString(r.is(i)):
 				next = r.assigned(i)
 			case r.l.name == "js" && r.is(i) == "each" && r.kind(i+1) == text:
 				r.template(r.tokens[i+1])
 			case r.l.name == "js" && r.is(i) == "exports" && r.is(i+1) == "[" && r.is(i+3) == "]":
 				next = r.assigned(i + 3) // a snapshot
-			case r.l.name == "c" && attributes.MatchString(r.is(i)) && r.is(i+1) == "(":
+			case r.l.name == "c" && attributes().MatchString(r.is(i)) && r.is(i+1) == "(":
 				r.row(i+2, r.ends[i+1])
-			case tables.MatchString(r.is(i)), r.is(i) == "for" && r.is(i-1) == ".",
+			case tables().MatchString(r.is(i)), r.is(i) == "for" && r.is(i-1) == ".",
 				r.is(i) == "return" && r.l.name == "php": // of a data provider
 				r.table(i)
 			}
-		} else if r.kind(i) == text && wanted.MatchString(r.src[r.tokens[i].from:r.tokens[i].to]) {
+		} else if r.kind(i) == text && wanted().MatchString(r.src[r.tokens[i].from:r.tokens[i].to]) {
 			next = r.assigned(i)
 		}
 		i = max(next, i+1)
@@ -159,19 +158,19 @@ func (r *reading) walk(i, end int) {
 // asserting reports whether a name begins an assertion.
 func (r *reading) asserting(i int) bool {
 	name, before, after := r.is(i), r.is(i-1), r.is(i+1)
-	if r.of(i) == "t" && spoken.MatchString(name) {
+	if r.of(i) == "t" && spoken().MatchString(name) {
 		return after == "("
 	}
-	if !asserts.MatchString(name) || faults.MatchString(name) || r.declared(i) {
+	if !asserts().MatchString(name) || faults().MatchString(name) || r.declared(i) {
 		return false
 	}
 	lower := strings.ToLower(name)
 	switch {
-	case after == "." && faults.MatchString(r.is(i+2)):
+	case after == "." && faults().MatchString(r.is(i+2)):
 		return false
-	case full.MatchString(name) && (before == "." || before == "->"):
-		return methods.MatchString(r.is(i-2)) && after == "("
-	case full.MatchString(name) && after != "(" && !strings.Contains(lower, "eq") && lower != "same":
+	case full().MatchString(name) && (before == "." || before == "->"):
+		return methods().MatchString(r.is(i-2)) && after == "("
+	case full().MatchString(name) && after != "(" && !strings.Contains(lower, "eq") && lower != "same":
 		return false
 	case after == "(", after == "!" && r.is(i+2) == "(", after == "." && lower != "check" && lower != "verify",
 		strings.HasPrefix(lower, "should"), strings.HasPrefix(lower, "must_"):
@@ -194,7 +193,7 @@ func (r *reading) of(i int) string {
 // declared reports whether a name is declared, after a keyword or a type.
 func (r *reading) declared(i int) bool {
 	before := r.is(i - 1)
-	return r.kind(i-1) == word && (declares.MatchString(before) ||
+	return r.kind(i-1) == word && (declares().MatchString(before) ||
 		r.l.name == "c" && r.is(i+1) == "(" && before != "return" && before != "else")
 }
 
@@ -371,7 +370,7 @@ func (r *reading) opposed(i int) (o option) {
 	case r.l.name != "js" || r.kind(i) != word || r.is(i-2) == "not" || r.is(i+2) == "not":
 	case name == "to" && r.is(i+1) == ".":
 		o.swap, o.open = true, "to.not"
-	case matcher.MatchString(name) && !strings.HasSuffix(name, "Snapshot"): // snapshots have none
+	case matcher().MatchString(name) && !strings.HasSuffix(name, "Snapshot"): // snapshots have none
 		o.swap, o.open = true, "not."+name
 	}
 	return o
@@ -388,7 +387,7 @@ func (r *reading) turned(i int) (o option) {
 		o.swap, o.open = true, "to"
 	case name == "to" && r.l.name == "rb" && (r.is(i+1) == "be" || r.is(i+1) == "satisfy"):
 		o.swap, o.open = true, "not_to"
-	case r.l.name == "js" && ordered.MatchString(name) && strings.HasPrefix(name, "toBe") && r.is(i-2) != "not":
+	case r.l.name == "js" && ordered().MatchString(name) && strings.HasPrefix(name, "toBe") && r.is(i-2) != "not":
 		o.swap, o.open = true, "not."+name
 	}
 	return o
@@ -446,15 +445,15 @@ func (r *reading) ofCall(name int, args []span) expectation {
 	t := r.tokens[name]
 	var swap []option
 	if opposite := opposites[called]; opposite != "" && !r.fed(args) {
-		last := ordered.MatchString(called) || slices.ContainsFunc(args, r.several)
+		last := ordered().MatchString(called) || slices.ContainsFunc(args, r.several)
 		swap = append(swap, option{swap: true, last: last, at: t.at, end: t.end, open: opposite})
-	} else if negated.MatchString(called) && len(args) > 0 && !r.message(args[0]) && !r.fed(args) {
+	} else if negated().MatchString(called) && len(args) > 0 && !r.message(args[0]) && !r.fed(args) {
 		from, to := r.tokens[args[0].from].at, r.tokens[args[0].to-1].end
 		swap = append(swap, option{wrap: true, last: r.several(args[0]), at: from, end: to, open: "!(", shut: ")"})
 	}
 	i := slices.IndexFunc(e.options, func(o option) bool { return !o.expected })
 	switch {
-	case differs.MatchString(called): // another difference would prove little
+	case differs().MatchString(called): // another difference would prove little
 		e.options = append(swap, e.options...)
 	case i < 0:
 		e.options = append(e.options, swap...)
@@ -466,7 +465,7 @@ func (r *reading) ofCall(name int, args []span) expectation {
 
 // ofArgs returns the literals in arguments: expected values first, then others. Messages are left out.
 func (r *reading) ofArgs(name string, args []span) (e expectation) {
-	same := equals.MatchString(name) && !differs.MatchString(name)
+	same := equals().MatchString(name) && !differs().MatchString(name)
 	args = r.compared(name, args)
 	var inputs []option
 	for _, a := range args {
@@ -496,7 +495,7 @@ func (r *reading) ofArgs(name string, args []span) (e expectation) {
 
 // compared returns the arguments of an assertion without messages, names and tolerances.
 func (r *reading) compared(name string, args []span) []span {
-	if len(args) > 1 && boolean.MatchString(name) && r.message(args[len(args)-1]) {
+	if len(args) > 1 && boolean().MatchString(name) && r.message(args[len(args)-1]) {
 		args = args[:len(args)-1]
 	}
 	if len(args) > 2 && r.message(args[0]) && (r.pure(args[1]) || r.pure(args[2])) &&
@@ -506,7 +505,7 @@ func (r *reading) compared(name string, args []span) []span {
 	if len(args) > 2 && (r.pure(args[0]) || r.pure(args[1])) {
 		args = args[:2]
 	}
-	if len(args) == 2 && near.MatchString(name) && r.pure(args[0]) {
+	if len(args) == 2 && near().MatchString(name) && r.pure(args[0]) {
 		args = args[:1]
 	}
 	return args
@@ -517,7 +516,7 @@ func (r *reading) fed(args []span) bool {
 	for _, a := range args {
 		for i := a.from; i < a.to; i++ {
 			calls := r.is(i+1) == "(" || r.is(i) == "expect" && r.is(i+1) == "."
-			if r.kind(i) == word && wanted.MatchString(r.is(i)) && !calls {
+			if r.kind(i) == word && wanted().MatchString(r.is(i)) && !calls {
 				return true
 			}
 		}
@@ -585,7 +584,7 @@ func (r *reading) several(a span) bool {
 }
 
 // constants are words for values.
-var constants = either(`^(?:[Tt]rue|[Ff]alse|None|nil|null|undefined|new|not|vec|String|from|to_string|array|` +
+var constants = lazy.Regexp(`^(?:[Tt]rue|[Ff]alse|None|nil|null|undefined|new|not|vec|String|from|to_string|array|` +
 	`Some|Ok|List|of|asList|Arrays|Err|b|u8|i32|i64|u32|u64|f64|usize|int|long|float|double|str|bool|const|BigInt|Set|` +
 	`Map|set|frozenset|dict|tuple|list|Decimal|Symbol|TRUE|FALSE|as_str|to_owned|to_vec|into)$`)
 
@@ -598,7 +597,7 @@ func (r *reading) pure(s span) bool {
 			some = true
 		case word:
 			key := r.is(i+1) == ":" || r.is(i+1) == "=>" || r.is(i+1) == "="
-			if !constants.MatchString(r.is(i)) && !key {
+			if !constants().MatchString(r.is(i)) && !key {
 				return false
 			}
 			some = some || truth[r.is(i)] != ""

@@ -6,6 +6,8 @@ import (
 	"go/token"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // A goReading finds the expectations of a Go test file.
@@ -19,11 +21,11 @@ type goReading struct {
 // fails matches the methods and functions with which a Go test fails; goAsserts the ones that
 // compare.
 var (
-	fails     = either(`^(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow|panic|Exit|Panic|Panicf)$`)
-	goAsserts = either(`^(?:Assert|Check|Require|Expect|Eventually|(?:assert|require|check|expect|verify|must)\w*)$`,
+	fails     = lazy.Regexp(`^(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow|panic|Exit|Panic|Panicf)$`)
+	goAsserts = lazy.Regexp(`^(?:Assert|Check|Require|Expect|Eventually|(?:assert|require|check|expect|verify|must)\w*)$`,
 		`^(?:Not)?(?:Equal|Equals|EqualValues|Same|Exactly|Len|Contains|ElementsMatch|JSONEq|True|False|Nil|NoError|Error|`+
 			`ErrorContains|EqualError|Empty|InDelta|Greater|Less|Regexp|Subset|DeepEqual|Eq|Is|HasPrefix)f?$`)
-	goWithin = either(`^(?:assert|require|qt|is|c|Expect|test|td|check|t|s|suite|r|a|cmp|gc|be)$`)
+	goWithin = lazy.Regexp(`^(?:assert|require|qt|is|c|Expect|test|td|check|t|s|suite|r|a|cmp|gc|be)$`)
 )
 
 // readGo returns the expectations of a Go test file; none if it cannot be parsed.
@@ -45,13 +47,13 @@ func readGo(src string) []expectation {
 			r.table(n)
 		case *ast.AssignStmt:
 			for i, left := range n.Lhs {
-				if name, ok := left.(*ast.Ident); ok && wanted.MatchString(name.Name) && len(n.Lhs) == len(n.Rhs) {
+				if name, ok := left.(*ast.Ident); ok && wanted().MatchString(name.Name) && len(n.Lhs) == len(n.Rhs) {
 					r.keep(expectation{options: r.literals(n.Rhs[i], true, true)}, n.Rhs[i])
 				}
 			}
 		case *ast.ValueSpec:
 			for i, name := range n.Names {
-				if wanted.MatchString(name.Name) && i < len(n.Values) {
+				if wanted().MatchString(name.Name) && i < len(n.Values) {
 					r.keep(expectation{options: r.literals(n.Values[i], true, true)}, n.Values[i])
 				}
 			}
@@ -129,7 +131,7 @@ func (r *goReading) compared(cond ast.Expr) (e expectation, about bool) {
 			about = about || len(m.Args) > 1 && len(r.inputs(m, nil)) == 0
 			for _, a := range m.Args {
 				_, method := m.Fun.(*ast.SelectorExpr)
-				if r.pure(a) && (method || len(m.Args) > 1) && goAsserts.MatchString(calledName(m.Fun)) {
+				if r.pure(a) && (method || len(m.Args) > 1) && goAsserts().MatchString(calledName(m.Fun)) {
 					e.options = append(e.options, r.literals(a, true, true)...)
 				}
 			}
@@ -172,7 +174,7 @@ func failing(b *ast.BlockStmt) bool {
 		switch x := s.(type) {
 		case *ast.ExprStmt:
 			call, ok := x.X.(*ast.CallExpr)
-			return ok && fails.MatchString(calledName(call.Fun))
+			return ok && fails().MatchString(calledName(call.Fun))
 		case *ast.ReturnStmt:
 			return calls(x.Results)
 		}
@@ -202,7 +204,7 @@ func calls(list []ast.Expr) bool {
 func (r *goReading) call(n *ast.CallExpr) {
 	name := calledName(n.Fun)
 	helper := len(n.Args) > 1 && isT(n.Args[0]) // it may have any name
-	if !helper && !(goAsserts.MatchString(name) && within(n.Fun)) {
+	if !helper && !(goAsserts().MatchString(name) && within(n.Fun)) {
 		return
 	}
 	if slices.ContainsFunc(n.Args, func(e ast.Expr) bool { _, ok := e.(*ast.FuncLit); return ok }) {
@@ -226,7 +228,7 @@ func (r *goReading) call(n *ast.CallExpr) {
 	if opposite := opposites[name]; opposite != "" {
 		if s, ok := n.Fun.(*ast.SelectorExpr); ok && !(name == "Error" || name == "NoError") {
 			swap := option{swap: true, at: r.offset(s.Sel.Pos()), end: r.offset(s.Sel.End()), open: opposite}
-			swap.last = ordered.MatchString(name)
+			swap.last = ordered().MatchString(name)
 			if differs || name == "True" || name == "False" {
 				e.options = append([]option{swap}, e.options...)
 			} else {
@@ -252,7 +254,7 @@ func (r *goReading) helper(n *ast.CallExpr) {
 			e.options = r.literals(a, true, true)
 		}
 	}
-	if a := n.Args[1]; len(e.options) == 0 && len(n.Args) == 2 && negated.MatchString(calledName(n.Fun)) {
+	if a := n.Args[1]; len(e.options) == 0 && len(n.Args) == 2 && negated().MatchString(calledName(n.Fun)) {
 		e.options = []option{{wrap: true, at: r.offset(a.Pos()), end: r.offset(a.End()), open: "!(", shut: ")"}}
 	}
 	for _, a := range n.Args[1:] {
@@ -271,7 +273,7 @@ func within(fun ast.Expr) bool {
 	if !plain {
 		return ast.IsExported(s.Sel.Name)
 	}
-	return goWithin.MatchString(id.Name) && !(len(id.Name) == 1 && strings.HasPrefix(s.Sel.Name, "Error"))
+	return goWithin().MatchString(id.Name) && !(len(id.Name) == 1 && strings.HasPrefix(s.Sel.Name, "Error"))
 }
 
 // isT reports whether an expression is the value that a test is given.
@@ -296,7 +298,7 @@ func (r *goReading) pure(e ast.Expr) bool {
 	case *ast.CallExpr: // a conversion
 		id, ok := x.Fun.(*ast.Ident)
 		_, slice := x.Fun.(*ast.ArrayType)
-		return (ok && constants.MatchString(id.Name) || slice) && len(x.Args) == 1 && r.pure(x.Args[0])
+		return (ok && constants().MatchString(id.Name) || slice) && len(x.Args) == 1 && r.pure(x.Args[0])
 	}
 	return false
 }
@@ -413,8 +415,8 @@ func (r *goReading) row(row *ast.CompositeLit, names []string) {
 			}
 		}
 		switch list := r.literals(v, true, true); {
-		case len(list) == 0 || labels.MatchString(name) || !r.pure(v):
-		case wanted.MatchString(name):
+		case len(list) == 0 || labels().MatchString(name) || !r.pure(v):
+		case wanted().MatchString(name):
 			want = v
 		default:
 			last, others = v, last

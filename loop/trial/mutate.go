@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"math/big"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // Rounds is the maximum number of mutants of a test.
@@ -237,7 +238,7 @@ func letter(draw uint64, variant int, filled bool) string {
 }
 
 // digits matches a number up to its fraction, exponent or suffix.
-var digits = regexp.MustCompile(`^(\d[\d_]*)(.*)$`)
+var digits = lazy.Regexp(`^(\d[\d_]*)(.*)$`)
 
 // changedNumber returns another number of the same form: larger or smaller by one, in later
 // variants by more.
@@ -255,7 +256,7 @@ func changedNumber(was string, draw uint64, variant int) string {
 	if strings.HasPrefix(was, ".") {
 		return "1" + was
 	}
-	m := digits.FindStringSubmatch(was)
+	m := digits().FindStringSubmatch(was)
 	if m == nil {
 		return was
 	}
@@ -289,7 +290,7 @@ func changedChar(was string) string {
 // changedWord returns another word of a shell, in the same form: a number, or a text with or
 // without quotes.
 func changedWord(was string, draw uint64, variant int) string {
-	if digits.MatchString(was) && strings.Trim(was, "0123456789.") == "" {
+	if digits().MatchString(was) && strings.Trim(was, "0123456789.") == "" {
 		return changedNumber(was, draw, variant)
 	}
 	if len(was) > 1 && (was[0] == '\'' || was[0] == '"') {

@@ -38,11 +38,11 @@ func (r *reading) begins(i int) bool {
 // controls reports whether a comparison decides on how a program runs: it is of its arguments, its name, or a loop's.
 func (r *reading) controls(i int) bool {
 	for n := i - 1; n >= 0 && n > i-30 && r.kind(n) != newline && r.is(n) != ";" && r.is(n) != "{"; n-- {
-		if s := r.is(n); s == "for" || s == "while" || n > i-6 && controls.MatchString(s) {
+		if s := r.is(n); s == "for" || s == "while" || n > i-6 && controls().MatchString(s) {
 			return true
 		}
 	}
-	return controls.MatchString(r.is(i+1)) || controls.MatchString(r.is(i+3))
+	return controls().MatchString(r.is(i+1)) || controls().MatchString(r.is(i+3))
 }
 
 // conditional reports whether a comparison is part of a condition.
@@ -57,7 +57,7 @@ func (r *reading) conditional(i int) bool {
 
 // helper reads a call in a statement that compares a literal with the result of another call.
 func (r *reading) helper(i int) {
-	if name := r.is(i - 1); declares.MatchString(name) || name == "print" || name == "echo" || r.is(r.ends[i]+1) == "{" {
+	if name := r.is(i - 1); declares().MatchString(name) || name == "print" || name == "echo" || r.is(r.ends[i]+1) == "{" {
 		return
 	}
 	args := r.split(i+1, r.ends[i])

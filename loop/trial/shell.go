@@ -3,12 +3,12 @@ package trial
 import (
 	"iter"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"ralph/internal/lazy"
 	display "ralph/internal/text"
 )
 
@@ -19,12 +19,12 @@ func isShell(name, src string) bool {
 		return true
 	case "", ".t":
 		first, _, _ := strings.Cut(src, "\n")
-		return shebang.MatchString(first)
+		return shebang().MatchString(first)
 	}
 	return false
 }
 
-var shebang = regexp.MustCompile(`^#!.*\b(?:ba|da|k|z)?sh\b`)
+var shebang = lazy.Regexp(`^#!.*\b(?:ba|da|k|z)?sh\b`)
 
 // A shellReading finds the expectations of a script.
 type shellReading struct {
@@ -89,7 +89,7 @@ func compares(n syntax.Node) (is bool) {
 }
 
 // builtins are commands that compare nothing.
-var builtins = regexp.MustCompile(`^(?:echo|printf|cd|exit|return|set|export|local|source|\.|cat|rm|mkdir|cp|mv|` +
+var builtins = lazy.Regexp(`^(?:echo|printf|cd|exit|return|set|export|local|source|\.|cat|rm|mkdir|cp|mv|` +
 	`touch|sleep|kill|trap|sh|bash|python3?|node|ruby|php|perl|make|cc|gcc|go|cargo|awk|sed|cut|tr|head|tail|sort|wc|` +
 	`env|eval|exec|run|plan|chmod|git|ln|read|shift|unset|true|false|:|declare|readonly|sudo|xargs|timeout|load|setup|` +
 	`skip|fail|die|fatal|error|log)$`)
@@ -254,14 +254,14 @@ func (r *shellReading) literal(n syntax.Node, expected bool) (o option, ok bool)
 }
 
 // plainWord matches unquoted words that are values rather than options, programs or files.
-var plainWord = regexp.MustCompile(`^(?:-?\d+(?:\.\d+)?|'[^'/]*'|"[^"$/]*")$`)
+var plainWord = lazy.Regexp(`^(?:-?\d+(?:\.\d+)?|'[^'/]*'|"[^"$/]*")$`)
 
 // inputs returns the literals that commands within a word are given.
 func (r *shellReading) inputs(n syntax.Node) (list []option) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok {
 			for i, w := range call.Args {
-				if o, ok := r.literal(w, false); ok && i > 0 && plainWord.MatchString(r.src[o.at:o.end]) {
+				if o, ok := r.literal(w, false); ok && i > 0 && plainWord().MatchString(r.src[o.at:o.end]) {
 					list = append(list, o)
 				}
 			}
@@ -276,7 +276,7 @@ func (r *shellReading) inputs(n syntax.Node) (list []option) {
 func (r *shellReading) call(n *syntax.CallExpr) (more bool) {
 	if len(n.Args) == 0 {
 		for _, a := range n.Assigns {
-			if a.Name != nil && wanted.MatchString(a.Name.Value) && a.Value != nil {
+			if a.Name != nil && wanted().MatchString(a.Name.Value) && a.Value != nil {
 				if o, ok := r.literal(a.Value, true); ok {
 					r.keep(expectation{options: []option{o}})
 				}
@@ -301,7 +301,7 @@ func (r *shellReading) call(n *syntax.CallExpr) (more bool) {
 			break
 		}
 		return false
-	case name == "" || builtins.MatchString(path.Base(name)):
+	case name == "" || builtins().MatchString(path.Base(name)):
 		return true
 	}
 	return r.helper(name, args)
@@ -319,13 +319,13 @@ func (r *shellReading) helper(name string, args []*syntax.Word) (more bool) {
 			continue
 		}
 		said := r.src[o.at:o.end]
-		if !strings.HasPrefix(said, "-") && !operators.MatchString(said) && !paths.MatchString(said) {
+		if !strings.HasPrefix(said, "-") && !operators().MatchString(said) && !paths().MatchString(said) {
 			o.expected = len(e.options) == 0 // the last part
 			o.equal = o.expected
 			e.options = append(e.options, o)
 		}
 	}
-	if !computes && !asserts.MatchString(name) {
+	if !computes && !asserts().MatchString(name) {
 		return true
 	}
 	for _, a := range args {
@@ -346,9 +346,9 @@ func computed(w *syntax.Word) (is bool) {
 }
 
 // paths matches unquoted words that look like the names of files.
-var paths = regexp.MustCompile(`^[^'"]*(?:/|[^\d'"]\.\w+$)`)
+var paths = lazy.Regexp(`^[^'"]*(?:/|[^\d'"]\.\w+$)`)
 
-var operators = regexp.MustCompile(`^['"]?(?:=|==|!=|<|>|-eq|-ne|-lt|-gt|-le|-ge|equals|is)['"]?$`)
+var operators = lazy.Regexp(`^['"]?(?:=|==|!=|<|>|-eq|-ne|-lt|-gt|-le|-ge|equals|is)['"]?$`)
 
 // test reads the arguments of test: comparisons, and conditions on one word, which are negated.
 func (r *shellReading) test(args []*syntax.Word) {

@@ -1,9 +1,10 @@
 package trial
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/lazy"
 )
 
 // assigned reads a value that a name such as want gets, and returns where it ends.
@@ -51,18 +52,18 @@ func (r *reading) table(i int) {
 }
 
 // filler matches the values in a template.
-var filler = regexp.MustCompile(`\$\{([^}]*)\}`)
+var filler = lazy.Regexp(`\$\{([^}]*)\}`)
 
 // template reads a table in a text. From each row it takes the value in the column with a name such
 // as want, else the last one.
 func (r *reading) template(t lexeme) {
 	at, column, columns := t.from, -1, 0
 	for line := range strings.SplitAfterSeq(r.src[t.from:t.to], "\n") {
-		values := filler.FindAllStringSubmatchIndex(line, -1)
+		values := filler().FindAllStringSubmatchIndex(line, -1)
 		if len(values) == 0 && columns == 0 {
 			names := strings.Split(strings.TrimSpace(line), "|")
 			columns = len(names) * min(1, len(names[0]))
-			column = slices.IndexFunc(names, func(n string) bool { return wanted.MatchString(strings.TrimSpace(n)) })
+			column = slices.IndexFunc(names, func(n string) bool { return wanted().MatchString(strings.TrimSpace(n)) })
 			column = (column + columns) % max(1, columns)
 		} else if len(values) == columns && columns > 0 {
 			from, to := values[column][2], values[column][3]
@@ -105,11 +106,11 @@ func (r *reading) row(from, to int) {
 				break
 			}
 		}
-		if labels.MatchString(key) || excepts[key] || !r.pure(a) {
+		if labels().MatchString(key) || excepts[key] || !r.pure(a) {
 			continue
 		}
 		list := r.literals(a.from, a.to, true, true)
-		if wanted.MatchString(key) {
+		if wanted().MatchString(key) {
 			return // it is read by that name
 		}
 		if len(list) > 0 {

@@ -2,10 +2,10 @@ package trial
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"ralph/internal/lazy"
 	"ralph/internal/testresult"
 	"ralph/loop/gate"
 )
@@ -144,11 +144,11 @@ func Idle(files []Expectations, run []gate.Run, named []string) (idle []string) 
 }
 
 // parts are between the parts of a test's name.
-var parts = regexp.MustCompile(`::| > |\[.*$`)
+var parts = lazy.Regexp(`::| > |\[.*$`)
 
 // Base returns the last part of a test's name: its function or title.
 func Base(name string) string {
-	list := slices.DeleteFunc(parts.Split(name, -1), func(s string) bool { return s == "" })
+	list := slices.DeleteFunc(parts().Split(name, -1), func(s string) bool { return s == "" })
 	if len(list) == 0 {
 		return name
 	}

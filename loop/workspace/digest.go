@@ -10,11 +10,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"ralph/internal/lazy"
 )
 
 // Digests returns a digest of every file below dir that matches one of the patterns, whether git
@@ -40,7 +41,7 @@ const (
 )
 
 // imported matches a reference to another file in a text that steers agents.
-var imported = regexp.MustCompile("(?:^|[\\s(`*])@([^\\s)`*]+)")
+var imported = lazy.Regexp("(?:^|[\\s(`*])@([^\\s)`*]+)")
 
 // Imports returns the names of the files that texts import, such as "@docs/rules.md", directly or indirectly. It
 // includes files that do not exist. read returns a file's content.
@@ -57,7 +58,7 @@ func Imports(texts []string, read func(name string) ([]byte, error)) (names []st
 				continue // no agent can read it either
 			}
 			content = content[:min(len(content), maxText)]
-			for _, match := range imported.FindAllSubmatch(content, -1) {
+			for _, match := range imported().FindAllSubmatch(content, -1) {
 				name := strings.TrimRight(string(match[1]), ".,;:")
 				name = path.Join(path.Dir(text), name)
 				if filepath.IsLocal(name) && name != "." && !known[name] {

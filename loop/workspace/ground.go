@@ -10,12 +10,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/gofrs/flock"
 
 	"ralph/internal/files"
+	"ralph/internal/lazy"
 )
 
 // A check workspace begins each time with only the files of people and of the set-up of merged work. Where commands can
@@ -415,7 +415,7 @@ func removedIn(layer, name string) bool {
 }
 
 // goEntry matches the files of Go's build cache, which are named by a digest of their inputs.
-var goEntry = regexp.MustCompile(`^[0-9a-f]{2}/[0-9a-f]{64}-[ad]$`)
+var goEntry = lazy.Regexp(`^[0-9a-f]{2}/[0-9a-f]{64}-[ad]$`)
 
 // KeepWarm keeps the verification's build output as a start for all workspaces, unless there is one already. It must
 // be called only before any work of a session has been merged: a session's files must not influence others' builds.
@@ -431,7 +431,7 @@ func (w *Workspace) KeepWarm() error {
 			return err
 		}
 		name, err := filepath.Rel(built, path)
-		if err == nil && (!e.Type().IsRegular() || !goEntry.MatchString(filepath.ToSlash(name))) {
+		if err == nil && (!e.Type().IsRegular() || !goEntry().MatchString(filepath.ToSlash(name))) {
 			err = os.Remove(path)
 		}
 		return err

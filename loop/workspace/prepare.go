@@ -10,9 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 
+	"ralph/internal/lazy"
 	"ralph/internal/worktree"
 )
 
@@ -71,11 +71,11 @@ func (w *Workspace) Marks(ctx context.Context, head string) ([]string, error) {
 }
 
 // conflictMark matches the begin and the end of a conflict as git merge-tree marks it, with a commit's id.
-var conflictMark = regexp.MustCompile(`(?m)^(<{7}|>{7}) ([0-9a-f]{40}|[0-9a-f]{64})(:|\r?$)`)
+var conflictMark = lazy.Regexp(`(?m)^(<{7}|>{7}) ([0-9a-f]{40}|[0-9a-f]{64})(:|\r?$)`)
 
 func (c *Clone) marks(ctx context.Context, commit string, names []string) (marked []string) {
 	for _, name := range names {
-		if conflictMark.Match(c.pool.Here.Tree.Content(ctx, commit, name)) {
+		if conflictMark().Match(c.pool.Here.Tree.Content(ctx, commit, name)) {
 			marked = append(marked, name)
 		}
 	}

@@ -17,19 +17,20 @@ import (
 
 	"ralph"
 	"ralph/internal/files"
+	"ralph/internal/lazy"
 )
 
 // A spare is a folder of installed packages that a copy of the person's own can replace.
 type spare struct {
-	command *regexp.Regexp // the installing command; groups: a folder below the root, and the folder of the packages
-	folders []string       // the first has the packages; "" is the command's second group
-	mark    string         // a glob in it of files that the end of an installation writes
-	locks   []string       // files that list the packages
+	command func() *regexp.Regexp // it installs; groups: a folder below the root, and the folder of the packages
+	folders []string              // the first has the packages; "" is the command's second group
+	mark    string                // a glob in it of files that the end of an installation writes
+	locks   []string              // files that list the packages
 }
 
 // installer matches a command that does nothing but install packages.
-func installer(command string) *regexp.Regexp {
-	return regexp.MustCompile(`^(?:cd ([\w./-]+) && )?(?:` + command + ")(?: [^&|;<>$`()]*)?$")
+func installer(command string) func() *regexp.Regexp {
+	return lazy.Regexp(`^(?:cd ([\w./-]+) && )?(?:` + command + ")(?: [^&|;<>$`()]*)?$")
 }
 
 var spares = []spare{
@@ -75,7 +76,7 @@ func (w *Workspace) borrow(ctx context.Context, failed *SetupError) error {
 		return failed
 	}
 	for _, s := range spares {
-		m := s.command.FindStringSubmatch(failed.Command)
+		m := s.command().FindStringSubmatch(failed.Command)
 		if m == nil {
 			continue
 		}

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
+	"ralph/internal/lazy"
 	"ralph/loop/agent"
 )
 
@@ -71,7 +71,7 @@ func useIn(lines []byte) (Use, bool) {
 }
 
 // notInName matches the characters that Claude Code replaces in a project folder's name.
-var notInName = regexp.MustCompile(`[^A-Za-z0-9]`)
+var notInName = lazy.Regexp(`[^A-Za-z0-9]`)
 
 // OfChat returns the transcript of Claude Code's chat in a folder: the last one written
 // at or after the given time; "" if there is none. config is Claude's folder, "" for the
@@ -80,7 +80,7 @@ func OfChat(config, home, dir string, since time.Time) string {
 	if config == "" {
 		config = filepath.Join(home, ".claude")
 	}
-	folder := filepath.Join(config, "projects", notInName.ReplaceAllString(dir, "-"))
+	folder := filepath.Join(config, "projects", notInName().ReplaceAllString(dir, "-"))
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return "" // another client, or one that writes elsewhere

@@ -118,7 +118,7 @@ func Folder(getenv func(string) string, dir string) (own string, writable, memor
 	if own = getenv("CLAUDE_CONFIG_DIR"); own == "" {
 		own = filepath.Join(getenv("HOME"), ".claude")
 	}
-	transcripts := filepath.Join(own, "projects", notInName.ReplaceAllString(dir, "-"))
+	transcripts := filepath.Join(own, "projects", notInName().ReplaceAllString(dir, "-"))
 	writable = []string{transcripts}
 	for _, name := range data {
 		writable = append(writable, filepath.Join(own, name))

@@ -20,7 +20,7 @@ var _ agent.Resumer = (*Agent)(nil)
 func (a *Agent) Resume(r agent.Resumption) (command, env []string, err error) {
 	own, _, _, _ := Folder(a.options.Getenv, r.Dir)
 	transcript := func(dir string) string {
-		return filepath.Join(own, "projects", notInName.ReplaceAllString(dir, "-"), r.SessionID+".jsonl")
+		return filepath.Join(own, "projects", notInName().ReplaceAllString(dir, "-"), r.SessionID+".jsonl")
 	}
 	if r.From != r.Dir {
 		text, err := os.ReadFile(transcript(r.From))

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"time"
 
 	"ralph/internal/environment"
+	"ralph/internal/lazy"
 	"ralph/internal/pipe"
 	"ralph/internal/proc"
 	"ralph/internal/text"
@@ -328,7 +328,7 @@ func (o Options) program(p *agent.Profile) []string {
 	return slices.Clone(o.Command)
 }
 
-var versionForm = regexp.MustCompile(`\d+\.\d+\.\d+`)
+var versionForm = lazy.Regexp(`\d+\.\d+\.\d+`)
 
 // Version returns the version line in the program's answer to --version in
 // dir, such as "2.1.197 (Claude Code)"; "" if it does not answer in time.
@@ -365,7 +365,7 @@ func (v *Prober) Version(ctx context.Context, o Options, p *agent.Profile, dir s
 			if v.said == "" {
 				v.said = line // some have a number of another form, or none
 			}
-			if versionForm.MatchString(line) {
+			if versionForm().MatchString(line) {
 				v.said = line
 				break
 			}

@@ -7,20 +7,21 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph/internal/lazy"
 )
 
 // builtin are the agent's own tools.
 var builtin = []string{"Bash", "Write"}
 
 // notInName matches the characters that claude replaces in names of tools.
-var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+var notInName = lazy.Regexp(`[^A-Za-z0-9_-]`)
 
 // A tool is a tool of an MCP server.
 type tool struct {
@@ -68,7 +69,7 @@ func (a *agent) start(ctx context.Context, name string, s server) error {
 		if err != nil {
 			return err
 		}
-		a.tools = append(a.tools, tool{"mcp__" + name + "__" + notInName.ReplaceAllString(t.Name, "_"), t.Name, session})
+		a.tools = append(a.tools, tool{"mcp__" + name + "__" + notInName().ReplaceAllString(t.Name, "_"), t.Name, session})
 	}
 	return nil
 }

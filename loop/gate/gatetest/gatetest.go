@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/tools/txtar"
+
+	"ralph/internal/lazy"
 )
 
 //go:embed testdata
@@ -54,7 +55,7 @@ func (c Case) Shell() string {
 }
 
 // begin matches the name of the first archive entry of a case.
-var begin = regexp.MustCompile(`^([GK]\d+): (.+)$`)
+var begin = lazy.Regexp(`^([GK]\d+): (.+)$`)
 
 // Read returns all projects of the situations, by their names. The error names the archive and the fault in it.
 func Read() ([]Project, error) { return readAll("testdata") }
@@ -95,7 +96,7 @@ func read(name string, text []byte) (Project, error) {
 	})
 	files := p.Files
 	for _, f := range archive.Files {
-		m := begin.FindStringSubmatch(f.Name)
+		m := begin().FindStringSubmatch(f.Name)
 		if m == nil {
 			files[f.Name] = string(f.Data)
 			continue
