@@ -1,7 +1,6 @@
 package signals_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -47,6 +46,9 @@ func TestDecide(t *testing.T) {
 		{"done is accepted when the verification passes", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green}, ralph.Completed, 0},
 		{"done that verified without a change is accepted", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Untouched: true}, ralph.Completed, 0},
 		{"done without a change and without verification is not believed", signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true}, ralph.Pending, 1},
+		{"done that its agent was asked about, and did not repeat, is not believed", signals.Facts{
+			Ending: ralph.Finished, Said: say(done), Untouched: true, Told: []signals.Notice{{Reply: signals.ReplyConfirm, Comment: 1}},
+		}, ralph.Pending, 1},
 		{"done without a change is accepted when it is confirmed", signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true, Vouched: true}, ralph.Completed, 0},
 		{"a lost session that could not confirm moves no counter", signals.Facts{Ending: ralph.Lost, Said: say(done), Untouched: true}, ralph.Pending, 0},
 		{"done with changed protected files is refused", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Protected: []string{"ci.sh"}}, ralph.Pending, 0},
@@ -152,13 +154,13 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 		claimed = done.Summary != ""
 	}
 	confirmed := f.Vouched
+	sent := map[signals.Reply]int{}
 	for _, n := range f.Told {
-		switch n.Reply {
-		case signals.ReplyAside, signals.ReplyUnchanged, signals.ReplyElsewhere, signals.ReplyConfirm:
-			confirmed = confirmed || n.Comment > 0
-		}
+		sent[n.Reply]++
+		confirmed = confirmed || asks(n.Reply) && n.Comment > 0 && last.ID > n.Comment
 	}
 	red := slices.ContainsFunc(f.Verify, func(c ralph.Check) bool { return !c.Passed })
+	refused := signals.Refused(f.Verify, f.Protected, f.Evidence, f.Rules).Any()
 	works, cancelled := f.Planned == "", f.CancelledBy != ""
 	objects := slices.Contains([]signals.Reply{
 		signals.ReplyRemind, signals.ReplyRefused, signals.ReplyTests, signals.ReplyBlind, signals.ReplyConflict, signals.ReplyFlags,
@@ -173,7 +175,7 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 		{d.SentBack != "" && (d.Attempts != f.Task.Attempts || d.VerifyFailures != f.Task.VerifyFailures || !claimed), "sent back, and it counts"},
 		{d.Accepted && works && f.Conflict != "", "accepted with a conflict"},
 		{d.Accepted && (!claimed || f.Void || f.Unchecked != "" || works && red), "accepted without a claim that was verified"},
-		{d.Accepted && works && len(signals.Problems(f.Evidence)) > 0, "accepted with a problem"},
+		{d.Accepted && works && refused, "accepted and refused"},
 		{d.Accepted && works && f.Untouched && !f.Carries && !confirmed && len(f.Verify) == 0, "accepted without a change, a check or a confirmation"},
 		{d.Accepted && works && len(f.Protected) > 0 && d.Approval == nil && !approved(f), "protected files that nobody approved"},
 		{d.Approval != nil && d.Status != ralph.NeedsInput && !cancelled, "an approval that does not wait"},
@@ -186,6 +188,8 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 		{d.Reply != "" && !f.Waiting, "a reply to nobody"},
 		{d.Accepted && works && objects, "an accepted done is objected to"},
 		{d.Reply == signals.ReplyRemind && closing != nil, "reminded of what it has said"},
+		{asks(d.Reply) && (refused || f.Conflict != ""), "asked to confirm what cannot be merged"},
+		{f.Waiting && d.VerifyFailures > f.Task.VerifyFailures && d.Reply == "" && sent[signals.ReplyRefused] < f.Rules.Retries, "refused, and its agent does not hear why"},
 	} {
 		if wrong.is {
 			t.Fatalf("%s: %+v → %+v", wrong.what, f, d)
@@ -195,27 +199,6 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 
 // approved reports whether people have approved of anything.
 func approved(f signals.Facts) bool { return len(f.Approvals) > 0 }
-
-// TestEveryConversationEnds: an agent that always answers done is not asked forever.
-func TestEveryConversationEnds(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 5000 {
-		f := randomFacts(r)
-		f.Waiting, f.Told, f.Rules.Reminders, f.Rules.Retries = true, nil, 1, 2
-		for turn := 0; ; turn++ {
-			d := signals.Decide(f)
-			if d.Reply == "" {
-				break
-			}
-			if turn == 10 {
-				t.Fatalf("it goes on: %+v", f.Told)
-			}
-			f.Told = append(f.Told, signals.Notice{Reply: d.Reply, Comment: max(signals.Closing(f.Said).ID, f.Unheard)})
-			f.Said = append(f.Said, signals.Said{ID: int64(len(f.Said) + 10), Payload: done})
-			f.Moved = false
-		}
-	}
-}
 
 func TestTitlesAreComparedNormalized(t *testing.T) {
 	for _, tt := range []struct {
