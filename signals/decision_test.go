@@ -39,6 +39,30 @@ func TestDecisionsInFull(t *testing.T) {
 			signals.Decision{Closing: ralph.VerbDone, Accepted: true, Status: ralph.Completed, StatusReason: "done (nothing is configured to verify it): it works", Attempts: 5, Outcome: ralph.OutcomeSuccess},
 		},
 		{
+			"done of a complete plan clears the counters, whatever else is known",
+			signals.Facts{
+				Task: signals.Task{StuckCount: 2, VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Changed: true,
+				Untouched: true, Planned: "planned: 5 tasks", Verify: []ralph.Check{red},
+			},
+			signals.Decision{
+				Closing: ralph.VerbDone, Accepted: true, Status: ralph.Completed, StatusReason: "planned: 5 tasks: it works",
+				Attempts: 1, Outcome: ralph.OutcomeSuccess,
+			},
+		},
+		{
+			"done that answers the open blocking flag",
+			signals.Facts{Ending: ralph.Finished, Changed: true, Said: []signals.Said{
+				{ID: 1, Payload: signals.Flag{What: "a", Severity: "blocking", Category: "bug"}, Resolved: true},
+				{ID: 2, Payload: signals.Flag{What: "b", Severity: "blocking", Category: "bug"}},
+				{ID: 3, Payload: signals.Flag{What: "c", Severity: "info", Category: "bug"}},
+				{ID: 4, Payload: signals.Done{Summary: "it works", FlagsAnswered: "b is mended"}},
+			}},
+			signals.Decision{
+				Closing: ralph.VerbDone, Accepted: true, Status: ralph.Completed, StatusReason: "done (nothing is configured to verify it): it works",
+				Attempts: 1, Outcome: ralph.OutcomeSuccess, Announce: []int64{1, 2}, Answered: []int64{2},
+			},
+		},
+		{
 			"done without a change, confirmed",
 			signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true, Vouched: true},
 			signals.Decision{
@@ -80,11 +104,12 @@ func TestDecisionsInFull(t *testing.T) {
 					red, green,
 					{Command: "slow", Exit: -1, Error: "stopped after 1m0s", Failures: []string{"TestA"}},
 					{Command: "go test", Exit: 1, Failures: []string{"TestA", "TestB"}},
+					{Command: "npm ci", Exit: 1, Cause: ralph.NoNetwork},
 				},
 			},
 			signals.Decision{
 				Closing: ralph.VerbDone, Status: ralph.Pending, Attempts: 1, StuckCount: 1, VerifyFailures: 2, Outcome: ralph.OutcomeFailure,
-				StatusReason: "done was refused: `make test` exits 1, `slow` stopped after 1m0s, `go test` exits 1 (TestA, TestB), protected files were changed (a, b, c, d, e and 1 more)",
+				StatusReason: "done was refused: `make test` exits 1, `slow` stopped after 1m0s, `go test` exits 1 (TestA, TestB), `npm ci` exits 1 (no network: `verify.network: true` in ralph.yaml), protected files were changed (a, b, c, d, e and 1 more)",
 			},
 		},
 		{
@@ -458,7 +483,7 @@ func TestOnlySessionsWithTheTaskToThemselvesAreAttempts(t *testing.T) {
 func TestATaskWaitsForAnotherOneTwice(t *testing.T) {
 	f := signals.Facts{
 		Ending: ralph.Finished, Changed: true, Said: say(up, partial), Waits: ralph.Waits{Tasks: []int64{4, 7}},
-		Upstream: map[int64]signals.Upstream{1: {Matches: []int64{7}}}, Rules: rules,
+		Upstream: map[int64]signals.Upstream{1: {Matches: []int64{4}}}, Rules: rules,
 	}
 	d := signals.Decide(f)
 	if want := (ralph.Waits{Tasks: []int64{4, 7}}); d.Status != ralph.Blocked || !reflect.DeepEqual(d.Waits, want) || d.Waits.People() != 0 {

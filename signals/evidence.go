@@ -78,7 +78,7 @@ const whyWidth, pathWidth, pathBegin = 400, 200, 60
 // NotTaken returns a sentence about the paths that are not taken, and why. It shortens a path that would fill the
 // line to its beginning and its depth.
 func NotTaken(u ralph.Untaken) string {
-	path := text.Short(u.Path, pathWidth+1)
+	path := text.Flat(u.Path)
 	if utf8.RuneCountInString(path) > pathWidth {
 		path = fmt.Sprintf("%s (%d levels deep)", text.Short(path, pathBegin), strings.Count(u.Path, "/")+1)
 	}

@@ -12,6 +12,20 @@ import (
 // TestVerdictOfADone checks people's text about a done, for different evidence.
 func TestVerdictOfADone(t *testing.T) {
 	green := []ralph.Check{{Command: "make test", Passed: true}}
+	commits := func(n int) (list []ralph.CommitNote) {
+		for range n {
+			list = append(list, ralph.CommitNote{ID: "abcdefabcd", Author: "Ada"})
+		}
+		return list
+	}
+	untaken := func(n int) (list []ralph.Untaken) {
+		for range n {
+			list = append(list, ralph.Untaken{Path: "a", Why: "is a socket"})
+		}
+		return list
+	}
+	ada, socket := strings.Repeat("commit abcdefa is by Ada; ", 5), strings.Repeat("a is a socket, ", 5)
+	blocking := []ralph.Objection{{Severity: ralph.ObjectionBlocking, File: "a.go", Line: 3, What: "it leaks"}}
 	for _, tt := range []struct {
 		name  string
 		facts signals.Facts
@@ -27,6 +41,38 @@ func TestVerdictOfADone(t *testing.T) {
 		}}, "done and verified (no changes; 1 commit on feature-x is not part of the work, so it was not verified; " +
 			"2 commits on y are not part of the work, so they were not verified; stashed and not verified: WIP on main; " +
 			"changed Makefile, x.mk, which `make test` runs; killed: sleep 100; agent not contained): it works"},
+		{"more that can be told", signals.Facts{
+			Verify: []ralph.Check{{Command: "make test", Passed: true, Flaky: []string{"TestA"}, Copied: []ralph.Copied{{
+				Folder: "node_modules", Command: "npm ci", Cause: ralph.NoNetwork,
+			}}}},
+			Evidence: ralph.Evidence{Modules: []string{"lib"}, Debris: []string{"a.py~"}, Strangers: 2},
+		}, "done and verified (flaky: TestA failed 1 of 2; node_modules is a copy of yours: `npm ci` failed (no network); " +
+			"once merged, `git submodule update` brings lib to your checkout; left out: a.py~; " +
+			"2 attempts of other programs to speak as the agent refused): it works"},
+		{"only approving reviews are told", signals.Facts{Verify: green, Evidence: ralph.Evidence{Rounds: 2, Reviews: []ralph.Review{
+			{Agent: "codex", Checked: "all"}, {Agent: "gemini", None: "it read nothing"}, {Agent: "claude", Objections: blocking},
+		}}}, "waits for approval of a reviewer's open objections (claude objects: a.go:3: it leaks), " +
+			"a change that was not reviewed (no review by gemini: it read nothing); done and verified (reviewed and approved by codex: all): it works"},
+		{
+			"five commits in the name of others",
+			signals.Facts{Verify: green, Evidence: ralph.Evidence{Commits: commits(5)}},
+			"done and verified (" + strings.TrimSuffix(ada, "; ") + "): it works",
+		},
+		{
+			"more of them",
+			signals.Facts{Verify: green, Evidence: ralph.Evidence{Commits: commits(6)}},
+			"done and verified (" + ada + "1 commit more with an author, date or words of others): it works",
+		},
+		{"all that refuses", signals.Facts{Verify: green, Evidence: ralph.Evidence{
+			Untaken: untaken(6), Hidden: []string{"it adds\nand more"}, Blind: []string{"it subtracts\nand more"},
+			Reviews: []ralph.Review{{Agent: "claude", Objections: blocking}},
+		}}, "done was refused: " + socket + "1 file more cannot be taken either, a check that you do not see failed: it adds, " +
+			"a check that you do not see passes with any expectation: it subtracts, claude objects: a.go:3: it leaks"},
+		{
+			"five files that cannot be taken",
+			signals.Facts{Verify: green, Evidence: ralph.Evidence{Untaken: untaken(5)}},
+			"done was refused: " + strings.TrimSuffix(socket, ", "),
+		},
 		{
 			"commits in the name of others",
 			signals.Facts{Verify: green, Evidence: ralph.Evidence{Commits: []ralph.CommitNote{
@@ -100,12 +146,13 @@ func TestVerdictOfADone(t *testing.T) {
 
 // TestUntakenPathsAreNamed: in full unless a path would fill the line, and always with the reason.
 func TestUntakenPathsAreNamed(t *testing.T) {
-	for _, tt := range []struct{ path, want string }{
-		{"a/b.txt", "a/b.txt is deep"},
-		{strings.Repeat("x/", 99) + "xy", strings.Repeat("x/", 99) + "xy is deep"},
-		{strings.Repeat("x/", 100) + "x", strings.Repeat("x/", 29) + "x… (101 levels deep) is deep"},
+	for _, tt := range []struct{ path, why, want string }{
+		{"a/b.txt", "is deep", "a/b.txt is deep"},
+		{strings.Repeat("x/", 99) + "xy", "is deep", strings.Repeat("x/", 99) + "xy is deep"},
+		{strings.Repeat("x/", 100) + "x", "is deep", strings.Repeat("x/", 29) + "x… (101 levels deep) is deep"},
+		{"a", strings.Repeat("y", 401), "a " + strings.Repeat("y", 399) + "…"},
 	} {
-		if got := signals.NotTaken(ralph.Untaken{Path: tt.path, Why: "is deep"}); got != tt.want {
+		if got := signals.NotTaken(ralph.Untaken{Path: tt.path, Why: tt.why}); got != tt.want {
 			t.Errorf("of %s it says %q, want %q", tt.path, got, tt.want)
 		}
 	}

@@ -58,6 +58,7 @@ func TestWeigh(t *testing.T) {
 		{"objected instead of an answer", signals.ReviewSeen{Looked: 1, Objected: blocking, Asked: true}, ""},
 		{"answered", signals.ReviewSeen{Looked: 1, Only: true, Asked: true, Asks: ralph.AsksYes}, ""},
 		{"answered blindly", signals.ReviewSeen{Only: true, Asked: true, Asks: ralph.AsksYes}, "it read nothing"},
+		{"answered, and judged nothing else that it was asked", signals.ReviewSeen{Looked: 1, Asked: true, Asks: ralph.AsksYes}, "without an approval"},
 		{"gave no answer", signals.ReviewSeen{Looked: 1, Only: true, Asked: true}, "did not say whether"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,13 +73,67 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
+// TestLinesThatAChangeLacks: an objection is about a line of a hunk, or about a changed file as a whole.
+func TestLinesThatAChangeLacks(t *testing.T) {
+	change := signals.ChangedLines([]ralph.FileDiff{
+		{Path: "a.go", Diff: "@@ -2,3 +2,4 @@\n a\n+b\n@@ -20 +21,0 @@\n-c\n"},
+		{Path: "logo.png", Left: "it is not text"},
+	})
+	const lacks = "the change has no line %d of a.go; it has 2-5, 21-21"
+	for _, tt := range []struct {
+		file string
+		line int
+		want string
+	}{
+		{"a.go", 0, ""},
+		{"a.go", 1, fmt.Sprintf(lacks, 1)},
+		{"a.go", 2, ""},
+		{"a.go", 5, ""},
+		{"a.go", 6, fmt.Sprintf(lacks, 6)},
+		{"a.go", 20, fmt.Sprintf(lacks, 20)},
+		{"a.go", 21, ""},
+		{"a.go", 22, fmt.Sprintf(lacks, 22)},
+		{"logo.png", 3, ""},
+		{"b.go", 0, "the change does not touch b.go"},
+	} {
+		if got := change.Lacks(ralph.Objection{File: tt.file, Line: tt.line}); got != tt.want {
+			t.Errorf("%s:%d: %q, want %q", tt.file, tt.line, got, tt.want)
+		}
+	}
+}
+
+// TestObjectionsThatRefuse: a reviewer's blocking objection refuses a done, until a person decides.
+func TestObjectionsThatRefuse(t *testing.T) {
+	review := func(severity, none string) ralph.Review {
+		return ralph.Review{Agent: "codex", None: none, Objections: []ralph.Objection{{Severity: severity}}}
+	}
+	blocking := review(ralph.ObjectionBlocking, "")
+	for _, tt := range []struct {
+		name    string
+		reviews []ralph.Review
+		rounds  int
+		want    int
+	}{
+		{"an approval", []ralph.Review{{Agent: "codex"}}, 0, 0},
+		{"a remark", []ralph.Review{review(ralph.ObjectionRemark, "")}, 0, 0},
+		{"no review", []ralph.Review{review(ralph.ObjectionBlocking, "it read nothing")}, 0, 0},
+		{"the first candidate", []ralph.Review{blocking, {Agent: "gemini"}, blocking}, 1, 2},
+		{"the second candidate", []ralph.Review{blocking}, 2, 0},
+	} {
+		refusal := signals.Refused(nil, nil, ralph.Evidence{Reviews: tt.reviews, Rounds: tt.rounds}, rules)
+		if got := len(refusal.Objected); got != tt.want {
+			t.Errorf("%s: %d objections refuse, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestChosenReviewers(t *testing.T) {
 	configured := []signals.Reviewer{
-		{Agent: "codex"},
+		{Agent: "codex", Prompt: "p"},
 		{Agent: "claude", Model: "opus", Lines: 200, Prompt: "p"},
-		{Agent: "gemini", Files: []string{"auth"}},
-		{Agent: "both", Lines: 5, Files: []string{"auth"}},
-		{Agent: "codex", Model: "small", Files: []string{"twice"}},
+		{Agent: "gemini", Files: []string{"auth"}, Prompt: "p"},
+		{Agent: "both", Lines: 5, Files: []string{"auth"}, Prompt: "p"},
+		{Agent: "codex", Model: "small", Files: []string{"twice"}, Prompt: "p"},
 	}
 	against := []ralph.Objection{{Severity: ralph.ObjectionBlocking}}
 	objects := []ralph.Review{{Agent: "stands-in", For: "gemini", Objections: against}}
@@ -90,22 +145,23 @@ func TestChosenReviewers(t *testing.T) {
 		want        []string
 	}{
 		{"", "main.go", 10, nil, []string{"codex"}},
-		{"", "main.go", 200, nil, []string{"codex", "claude"}},
+		{"", "main.go", 200, nil, []string{"codex", "claude/opus"}},
 		{"", "auth", 4, nil, []string{"codex", "gemini"}},
 		{"", "auth", 5, nil, []string{"codex", "gemini", "both"}},
 		{"", "auth", 5, objects, []string{"gemini", "codex", "both"}},
 		{"", "twice", 4, small, []string{"codex/small", "codex"}},
 		{"none", "auth", 500, nil, nil},
-		{"claude", "main.go", 1, nil, []string{"claude"}},
+		{"claude", "main.go", 1, nil, []string{"claude/opus"}},
+		{"codex", "main.go", 1, nil, []string{"codex"}},
 		{"other", "main.go", 1, nil, []string{"other"}},
 	} {
 		t.Run(fmt.Sprint(tt.named, tt.file, tt.lines, len(tt.before)), func(t *testing.T) {
 			files := []ralph.FileChange{{Path: tt.file, Added: tt.lines - 1, Removed: 1}}
 			var got []string
 			for _, r := range signals.Chosen(configured, tt.named, files, tt.before, slices.Contains) {
-				got = append(got, strings.TrimSuffix(r.Name(), "/opus"))
-				if r.Agent == "claude" && (r.Model != "opus" || r.Prompt != "p") {
-					t.Errorf("claude has lost its model or prompt: %+v", r)
+				got = append(got, r.Name())
+				if configured := r.Agent != "other"; configured != (r.Prompt == "p") {
+					t.Errorf("its prompt is another one: %+v", r)
 				}
 			}
 			if !slices.Equal(got, tt.want) {
@@ -123,6 +179,7 @@ func TestRoundsCountCandidates(t *testing.T) {
 		{Tree: "2"},
 		{Tree: "3", None: "n", Objections: objects},
 		{Tree: "4", Objections: objects},
+		{Tree: "5"},
 	}
 	if got := signals.Rounds(reviews); got != 2 {
 		t.Errorf("%d candidates were objected to, want 2", got)
