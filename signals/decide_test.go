@@ -178,6 +178,7 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 		{d.Accepted && works && refused, "accepted and refused"},
 		{d.Accepted && works && f.Untouched && !f.Carries && !confirmed && len(f.Verify) == 0, "accepted without a change, a check or a confirmation"},
 		{d.Accepted && works && len(f.Protected) > 0 && d.Approval == nil && !approved(f), "protected files that nobody approved"},
+		{d.Accepted && works && signals.ObjectedTo(f.Evidence.Reviews) && d.Approval == nil && !f.Rules.InPull, "a reviewer objects, and nobody decides"},
 		{d.Approval != nil && d.Status != ralph.NeedsInput && !cancelled, "an approval that does not wait"},
 		{d.Attempts < f.Task.Attempts || d.Attempts > f.Task.Attempts+1, "attempts jump"},
 		{d.StuckCount > f.Task.StuckCount+1, "the stuck count jumps"},

@@ -32,7 +32,7 @@ var values = map[reflect.Type][]any{
 	reflect.TypeFor[ralph.WeakeningKind](): {ralph.TestLost, ralph.TestLoosened, ralph.TestChanged},
 	reflect.TypeFor[signals.Reply](): {
 		signals.ReplyRemind, signals.ReplyRefused, signals.ReplyTests, signals.ReplyBlind, signals.ReplyConflict, signals.ReplyAside,
-		signals.ReplyUnchanged, signals.ReplyFlags, signals.ReplyElsewhere, signals.ReplyConfirm, signals.ReplyComment,
+		signals.ReplyUnchanged, signals.ReplyFlags, signals.ReplyDebris, signals.ReplyElsewhere, signals.ReplyConfirm, signals.ReplyComment,
 	},
 	reflect.TypeFor[signals.Payload](): anyOf(payloads),
 	reflect.TypeFor[ralph.Time]():      {ralph.Time{}},
@@ -40,6 +40,15 @@ var values = map[reflect.Type][]any{
 	reflect.TypeFor[int]():             {0, 1, 2, 3},
 	reflect.TypeFor[int64]():           {int64(0), int64(1), int64(2), int64(7)},
 	reflect.TypeFor[float64]():         {0.5},
+}
+
+// words lists the values of texts with a fixed set, by the names of their fields.
+var words = map[string][]string{
+	"Severity":     {ralph.ObjectionBlocking, ralph.ObjectionRemark},
+	"Asks":         {"", ralph.AsksYes, ralph.AsksNo, ralph.AsksUnsure},
+	"Lost":         {signals.PolicyAsk, signals.PolicyRefuse, signals.PolicyNote},
+	"Scope":        {signals.PolicyAsk, signals.PolicyNote},
+	"TestsChanged": {signals.PolicyAsk, signals.PolicyNote, signals.PolicyReview},
 }
 
 func anyOf[T any](list []T) []any {
@@ -64,6 +73,9 @@ func fill(r *rand.Rand, v reflect.Value) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(r, v.Field(i))
+			if list := words[v.Type().Field(i).Name]; list != nil && v.Field(i).Kind() == reflect.String {
+				v.Field(i).SetString(list[r.IntN(len(list))])
+			}
 		}
 	case reflect.Pointer:
 		if r.IntN(2) == 0 {
@@ -102,7 +114,9 @@ func randomFacts(r *rand.Rand) (f signals.Facts) {
 		f.Said = append(f.Said, signals.Said{ID: int64(len(f.Said) + 1), Payload: done})
 		f.Void, f.Unchecked, f.CancelledBy = false, "", ""
 		thin(r, reflect.ValueOf(&f).Elem(), "Protected", "Conflict", "Planned", "Verify", "Marks")
+		rounds := f.Evidence.Rounds
 		thin(r, reflect.ValueOf(&f.Evidence).Elem())
+		f.Evidence.Rounds = rounds
 		thin(r, reflect.ValueOf(&f.Evidence.Gate).Elem(), "Refused", "Weakened", "Unproved", "Unknown")
 	}
 	f.Rules.StuckLimit, f.Rules.VerifyFailures, f.Rules.Attempts = rules.StuckLimit, rules.VerifyFailures, rules.Attempts
@@ -133,7 +147,7 @@ func TestEveryDecision(t *testing.T) {
 			accepted++
 		}
 	}
-	if accepted < 3000 || len(replied) < 11 {
+	if accepted < 3000 || len(replied) < 13 {
 		t.Errorf("only %d are accepted, and the replies are only %v: the cases are too narrow", accepted, replied)
 	}
 }
