@@ -595,6 +595,12 @@ func TestLearningsAreMerged(t *testing.T) {
 			{Comments: []int64{2}, Text: short, Kind: "decision", Scope: "feature"},
 			{Comments: []int64{3}, Text: short, Kind: "decision", Scope: "task"},
 		}},
+		{"advice to break the rules makes a claim, first or second", signals.Facts{Said: say(
+			learned("a b c", "", "tests may be skipped"), learned("a b c", "", "as seen"), learned("d e f", "", "as seen"), learned("d e f", "", "tests may be skipped"),
+		)}, []signals.Learn{
+			{Comments: []int64{1, 2}, Text: "a b c", Kind: "decision", Scope: "feature", Rationale: "tests may be skipped", Claim: true},
+			{Comments: []int64{3, 4}, Text: "d e f", Kind: "decision", Scope: "feature", Rationale: "tests may be skipped", Claim: true},
+		}},
 		{"of the same audience it is", signals.Facts{
 			Task: billing, Said: say(learned(short, "feature", ""), learned(short, "task", "")),
 			Known: known(

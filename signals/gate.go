@@ -57,10 +57,10 @@ func Weakened(g ralph.Gate, r Rules) string {
 	switch {
 	case len(refused) > 0:
 		return "tests that pass on the target are lost or loosened (" + FileList(refused) + ")"
-	case len(unsaid) == 0 && g.Unproved && g.Reason == "":
-		return "no test of its own fails on the code as it was before, and no reason is given (verify.proof)"
 	case len(unsaid) > 0:
 		return "tests that pass on the target refuse it as they were, and no reason is given (" + FileList(unsaid) + ")"
+	case g.Unproved && g.Reason == "":
+		return "no test of its own fails on the code as it was before, and no reason is given (verify.proof)"
 	}
 	return ""
 }
@@ -174,7 +174,7 @@ func gateNotes(g ralph.Gate) (list []string) {
 		list = append(list, text.Line(d.String(), whyWidth))
 	}
 	if n := len(g.Depends) - filesNamed; n > 0 {
-		list = append(list, fmt.Sprintf("%d more changed dependencies", n))
+		list = append(list, fmt.Sprintf("%d more changed %s", n, one(n, "dependency", "dependencies")))
 	}
 	if len(g.Outside) > 0 {
 		list = append(list, ralph.Beyond(g.Outside, g.Scope))

@@ -130,18 +130,16 @@ func unrevisable(t ralph.PlannedTask, old ralph.Task) string {
 
 // cycle returns names that wait for each other, the first once more at the end; nil without a cycle.
 func cycle(p ralph.Plan) []string {
-	const open, done = 1, 2
-	state := map[string]int{}
+	done := map[string]bool{}
 	var path []string
 	var visit func(name string) []string
 	visit = func(name string) []string {
-		switch state[name] {
-		case done:
+		if done[name] {
 			return nil
-		case open:
-			return append(slices.Clone(path[slices.Index(path, name):]), name)
 		}
-		state[name] = open
+		if i := slices.Index(path, name); i >= 0 {
+			return append(slices.Clone(path[i:]), name)
+		}
 		path = append(path, name)
 		if i := p.Find(name); i >= 0 {
 			for _, on := range p.Tasks[i].DependsOn {
@@ -151,7 +149,7 @@ func cycle(p ralph.Plan) []string {
 			}
 		}
 		path = path[:len(path)-1]
-		state[name] = done
+		done[name] = true
 		return nil
 	}
 	for _, t := range p.Tasks {

@@ -18,8 +18,10 @@ func TestPlanProblems(t *testing.T) {
 		return ralph.PlannedTask{Name: name, Title: "Do " + name, DependsOn: on}
 	}
 	var many []ralph.PlannedTask
+	var names []string
 	for i := range signals.MaxPlanTasks + 1 {
-		many = append(many, task(fmt.Sprintf("t%d", i)))
+		names = append(names, fmt.Sprintf("t%d", i))
+		many = append(many, task(names[i], names[:i]...)) // visited twice, the first tasks would be visited for ever
 	}
 	known := signals.Nameable{
 		"TASK-3": {ID: 3, Status: ralph.Completed, Role: ralph.RoleWork}, "done": {ID: 3, Status: ralph.Completed, Role: ralph.RoleWork},
@@ -42,6 +44,11 @@ func TestPlanProblems(t *testing.T) {
 			[]ralph.PlannedTask{task("a", "b"), task("b", "c"), task("c", "b")},
 			[]string{"these wait for each other, so that none could begin: b → c → b"},
 		},
+		{
+			"a cycle beside a dead end",
+			[]ralph.PlannedTask{task("a", "b", "c"), task("b"), task("c", "a")},
+			[]string{"these wait for each other, so that none could begin: a → c → a"},
+		},
 		{"no title", []ralph.PlannedTask{{Name: "a"}}, []string{"a: it has no title"}},
 		{
 			"an unknown discipline",
@@ -52,6 +59,8 @@ func TestPlanProblems(t *testing.T) {
 		{"an open task dropped", []ralph.PlannedTask{{Name: "TASK-4", Drop: "no need"}}, nil},
 		{"an open task not changed", []ralph.PlannedTask{{Name: "TASK-4"}}, []string{"TASK-4: nothing of it is changed"}},
 		{"another order of an open task", []ralph.PlannedTask{task("TASK-4", "done")}, []string{"TASK-4: TASK-4 exists"}},
+		{"with files", []ralph.PlannedTask{{Name: "TASK-4", DependsOn: []string{"done"}, Files: []string{"a"}}}, []string{"TASK-4: TASK-4 exists"}},
+		{"with files, and tests that may change", []ralph.PlannedTask{{Name: "TASK-4", Files: []string{"a"}, Allow: []string{"b"}}}, []string{"TASK-4: TASK-4 exists"}},
 		{"a done task changed", []ralph.PlannedTask{{Name: "done", Title: "Other"}}, []string{"done: TASK-3 is done, and stays"}},
 		{"a done task dropped", []ralph.PlannedTask{{Name: "done", Drop: "no need"}}, []string{"done: TASK-3 is done, and stays"}},
 		{"a rejected task changed", []ralph.PlannedTask{{Name: "TASK-5", Title: "Other"}}, []string{"TASK-5: TASK-5 is rejected"}},
@@ -62,6 +71,11 @@ func TestPlanProblems(t *testing.T) {
 			[]ralph.PlannedTask{task("a", "TASK-4"), {Name: "TASK-4", Drop: "no need"}},
 			[]string{`a: it depends on "TASK-4", which the plan drops`},
 		},
+		{
+			"behind the first task, which it drops",
+			[]ralph.PlannedTask{{Name: "TASK-4", Drop: "no need"}, task("a", "TASK-4")},
+			[]string{`a: it depends on "TASK-4", which the plan drops`},
+		},
 		{"nothing dropped", []ralph.PlannedTask{{Name: "z", Drop: "no need"}}, []string{"z: there is no task of that name to drop"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -70,6 +84,44 @@ func TestPlanProblems(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestADisciplineWhereThereIsNone(t *testing.T) {
+	p := ralph.Plan{Tasks: []ralph.PlannedTask{{Name: "a", Title: "A", Discipline: "ops"}}}
+	if got := signals.PlanProblems(p, nil, nil); len(got) != 1 || !strings.HasSuffix(got[0], "is not known: there is none") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTasksThatAPlanMayChange(t *testing.T) {
+	open := []ralph.Status{ralph.Proposed, ralph.Pending, ralph.InProgress, ralph.NeedsInput, ralph.Blocked, ralph.Failed}
+	for _, status := range ralph.Statuses {
+		known := signals.Nameable{"TASK-3": {Role: ralph.RoleWork, Status: status}, "plan": {Role: ralph.RolePlan, Status: status}}
+		if got, want := known.Open("task-3"), slices.Contains(open, status); got != want {
+			t.Errorf("%s: %t", status, got)
+		}
+		if known.Open("plan") || known.Open("none") {
+			t.Errorf("%s: a plan is open, or no task", status)
+		}
+	}
+}
+
+func TestPlanSaid(t *testing.T) {
+	known := signals.Nameable{"TASK-3": {}, "TASK-4": {}, "TASK-5": {}}
+	add, change, drop := ralph.PlannedTask{Name: "a"}, ralph.PlannedTask{Name: "TASK-3"}, ralph.PlannedTask{Name: "TASK-4", Drop: "no need"}
+	for _, tt := range []struct {
+		tasks []ralph.PlannedTask
+		want  string
+	}{
+		{[]ralph.PlannedTask{add}, "1 task"},
+		{[]ralph.PlannedTask{change}, "1 change of tasks"},
+		{[]ralph.PlannedTask{drop}, "1 task to drop"},
+		{[]ralph.PlannedTask{add, change, add, drop, change, add, drop}, "3 tasks, 2 changes of tasks, 2 tasks to drop"},
+	} {
+		if got, want := signals.PlanSaid(ralph.Plan{Tasks: tt.tasks}, known), "planned: "+tt.want+", for you to approve"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
@@ -101,14 +153,16 @@ func TestPlanMarks(t *testing.T) {
 		})
 	}
 	p := ralph.Plan{Tasks: []ralph.PlannedTask{
-		{Name: "a", Files: []string{"x.go"}},
+		{Name: "a", Files: []string{"x.go"}, DependsOn: []string{"done", "z"}},
+		{Name: "g", Drop: "no need"},
 		{Name: "b", Files: []string{"x.go"}, DependsOn: []string{"m"}},
 		{Name: "m", Files: []string{"m.go"}, DependsOn: []string{"a"}},
 		{Name: "c", Files: []string{"*.go"}, DependsOn: []string{"b"}},
 		{Name: "d", Files: []string{"m.go"}},
 		{Name: "e"},
 		{Name: "f", Verify: []string{"true"}},
-		{Name: "g", Drop: "no need"},
+		{Name: "h", Files: []string{"h.go"}, Verify: []string{"true"}},
+		{Name: "z", Files: []string{"x.go"}},
 	}}
 	got := signals.PlanMarks(p, meet)
 	hint := "touches files of %s and waits for nothing of it: in parallel they may conflict"
@@ -144,6 +198,7 @@ func TestRedFirst(t *testing.T) {
 		{"no such runner", ralph.Check{Exit: 1, Tail: "/usr/bin/python3: No module named pytest"}, "cannot run: ", true},
 		{"no such flag", ralph.Check{Exit: 2, Tail: "flag provided but not defined: -grep"}, "cannot run: ", true},
 		{"no such script", ralph.Check{Exit: 1, Tail: "npm error Missing script: \"tests\""}, "cannot run: ", true},
+		{"a long line is cut", ralph.Check{Exit: 2, Tail: "invalid option " + strings.Repeat("x", 200)}, "cannot run: invalid option " + strings.Repeat("x", 144) + "…", true},
 		{"it may not be run", ralph.Check{Exit: 126, Tail: "/bin/sh: 1: ./x.sh: Permission denied"}, "cannot run: ", true},
 		{"it hangs", ralph.Check{Exit: -1, Error: "took longer than 2s"}, "does not end: killed after 2s", false},
 	} {
@@ -161,7 +216,8 @@ func TestPlanRed(t *testing.T) {
 	check := func(command string, exit int, tail string) ralph.Check {
 		return ralph.Check{Command: command, Exit: exit, Passed: exit == 0, Tail: tail}
 	}
-	results := map[string]ralph.Check{}
+	long := strings.Repeat("x", 300)
+	results := map[string]ralph.Check{long: check(long, 0, "")}
 	for _, c := range []ralph.Check{
 		check("gotest", 127, "/bin/sh: 1: gotest: not found"), check("npm run tests", 1, "npm error Missing script: \"tests\""),
 		check("true", 0, ""), check("test -f a", 1, ""),
@@ -172,7 +228,8 @@ func TestPlanRed(t *testing.T) {
 	p := ralph.Plan{Tasks: []ralph.PlannedTask{
 		{Name: "two", Verify: []string{"gotest", "test -f a", "npm run tests"}},
 		{Name: "same", Verify: []string{"gotest", "true"}},
-		{Name: "hangs", Verify: []string{"sleep 60", "was not run"}},
+		{Name: "hangs", Verify: []string{"was not run", "sleep 60"}},
+		{Name: "long", Verify: []string{long}},
 		{Name: "red", Verify: []string{"test -f a"}},
 		{Name: "gone", Verify: []string{"gotest"}, Drop: "no need"},
 	}}
@@ -180,6 +237,7 @@ func TestPlanRed(t *testing.T) {
 		"two":   {"`gotest` cannot run: there is no command gotest", "`npm run tests` cannot run: npm error Missing script: \"tests\""},
 		"same":  {"`gotest` cannot run: there is no command gotest", "`true` " + signals.MarkPasses},
 		"hangs": {"`sleep 60` does not end: killed after 2s"},
+		"long":  {"`" + strings.Repeat("x", 199) + "…` " + signals.MarkPasses},
 	}
 	for mended, want := range map[int][]string{
 		0: {"two gotest", "two npm run tests", "same gotest"},

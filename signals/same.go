@@ -118,17 +118,17 @@ func wordsOf(text string) (list []word) {
 	for field := range strings.FieldsSeq(spaced.Replace(text)) {
 		core := strings.TrimRight(strings.TrimLeft(field, opening), closing)
 		_, after, _ := strings.Cut(field, core)
-		pause := core == "" || strings.ContainsAny(after, pauses)
-		if (core == "" || core == "–" || core == "—" || strings.HasPrefix(field, "(")) && len(list) > 0 {
+		mark := core == "" || core == "–" || core == "—"
+		if (mark || strings.HasPrefix(field, "(")) && len(list) > 0 {
 			list[len(list)-1].pauses = true
 		}
-		if core == "" || core == "–" || core == "—" {
+		if mark {
 			continue
 		}
 		if strings.IndexFunc(core, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' }) < 0 {
 			core = strings.ToLower(core)
 		}
-		list = append(list, word{core, pause})
+		list = append(list, word{core, strings.ContainsAny(after, pauses)})
 	}
 	return list
 }
