@@ -107,16 +107,13 @@ func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	}
 	place, err := value[int64](tx, `SELECT coalesce(
 		(SELECT max(place) FROM changes WHERE session_id = $1 AND state = 'checking'), (`+nextPlace+`))`, c.SessionID)
-	if err != nil {
-		return 0, err
+	if err = errors.Join(err, tx.LeaveLine(c.SessionID)); err == nil {
+		c.ID, err = tx.insertChange(c, place)
 	}
-	if err := tx.LeaveLine(c.SessionID); err != nil {
-		return 0, err
+	if err == nil && c.State == ralph.Queued {
+		err = tx.recordQueued(c)
 	}
-	if c.ID, err = tx.insertChange(c, place); err != nil || c.State != ralph.Queued {
-		return c.ID, err
-	}
-	return c.ID, tx.recordQueued(c)
+	return c.ID, err
 }
 
 func (tx *Tx) insertChange(c ralph.Change, place int64) (int64, error) {

@@ -89,6 +89,10 @@ func TestActionsOnAChange(t *testing.T) {
 		_, err := tx.AddChange(ralph.Change{TaskID: c.TaskID, SessionID: c.SessionID, State: ralph.Held})
 		return err
 	}
+	queue := func(tx *store.Tx, c ralph.Change) error {
+		_, err := tx.AddChange(ralph.Change{TaskID: c.TaskID, SessionID: c.SessionID, State: ralph.Queued})
+		return err
+	}
 	sendBack := func(tx *store.Tx, c ralph.Change) error { return tx.SendBack(c, "it conflicts", []string{"a.go"}, "") }
 	giveUp := func(tx *store.Tx, c ralph.Change) error { return tx.SendBack(c, "it conflicts", nil, "look at it") }
 	block := func(tx *store.Tx, c ralph.Change) error { return tx.BlockChange(c, "the branch is gone") }
@@ -131,6 +135,7 @@ func TestActionsOnAChange(t *testing.T) {
 		{"cancelled, queued", nil, cancel, false, ralph.Dropped, "its task is cancelled", ralph.Cancelled, []string{dropped, status}},
 		{"cancelled, moving", moved, cancel, true, ralph.Moving, "", ralph.Merging, nil},
 		{"another one, queued", nil, again, false, ralph.Dropped, ralph.Superseded, ralph.Merging, []string{dropped}},
+		{"another one to merge, queued", nil, queue, false, ralph.Dropped, ralph.Superseded, ralph.Merging, []string{dropped, added}},
 		{"another one, moving", moved, again, true, ralph.Moving, "", ralph.Merging, nil},
 		{"another one, sent back", sendBack, again, false, ralph.SentBack, "it conflicts", ralph.Pending, nil},
 		{"sent back", nil, sendBack, false, ralph.SentBack, "it conflicts", ralph.Pending, []string{sentBack, status}},

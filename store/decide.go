@@ -325,11 +325,6 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	if d.Outcome == ralph.OutcomeSuccess {
 		state = ralph.PhaseDone
 	}
-	// The phases that the agent reported meanwhile are only in the database.
-	history, _, _, err := tx.states(s.ID)
-	if err != nil {
-		return err
-	}
 	tried, err := tx.attempts(s)
 	if err != nil {
 		return err
@@ -342,7 +337,7 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	if state == ralph.PhaseFailed {
 		last.Metadata = map[string]any{"error": d.Reason}
 	}
-	s.History = append(history, last)
+	s.History = append(row.History, last) // with the phases that the agent reported meanwhile
 	for _, command := range tried {
 		s.Notes = append(s.Notes, "it tried `"+command+"`, which only people may do")
 	}

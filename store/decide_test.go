@@ -290,11 +290,11 @@ func TestADecisionIsCarriedOutWhole(t *testing.T) {
 	d := signals.Decision{
 		Closing: ralph.VerbPartial, Status: ralph.NeedsInput, StatusReason: "waits", Reason: "it waits",
 		Attempts: 2, StuckCount: 1, VerifyFailures: 3, PromptTooLong: 4, LostCount: 1, Blocker: "look at it",
-		Holds: []signals.Hold{{Comment: ask, Why: "names nothing"}}, DependsOn: []int64{2}, Answered: []int64{flag}, Announce: []int64{flag},
+		Holds: []signals.Hold{{Comment: ask, Why: "names nothing"}}, DependsOn: []int64{2, 3}, Answered: []int64{flag}, Announce: []int64{flag},
 	}
 	var last int64
 	write(t, db, func(tx *store.Tx) (err error) {
-		if err = errors.Join(addTasks(tx, "B"), tx.RecordAttempt(s, "ralph task edit 1")); err == nil {
+		if err = errors.Join(addTasks(tx, "B", "C"), tx.RecordAttempt(s, "ralph task edit 1"), tx.RecordStranger(s, "{}")); err == nil {
 			last, err = tx.LastEvent()
 		}
 		return err
@@ -308,7 +308,7 @@ func TestADecisionIsCarriedOutWhole(t *testing.T) {
 	write(t, db, func(tx *store.Tx) error {
 		task, err := tx.Task(1)
 		if task.Status != ralph.NeedsInput || task.StatusReason != "waits" || task.Attempts != 2 || task.StuckCount != 1 || task.VerifyFailures != 3 ||
-			task.PromptTooLong != 4 || task.LostCount != 1 || task.NotBefore.IsZero() || task.ClaimedBy != "" || !slices.Equal(task.DependsOn, []int64{2}) {
+			task.PromptTooLong != 4 || task.LostCount != 1 || task.NotBefore.IsZero() || task.ClaimedBy != "" || !slices.Equal(task.DependsOn, []int64{2, 3}) {
 			t.Errorf("the task is %+v", task)
 		}
 		held, herr := tx.Comment(ask)
@@ -337,7 +337,8 @@ func TestADecisionIsCarriedOutWhole(t *testing.T) {
 			got.Outcome != ralph.OutcomeFailure || got.Reason != "it waits" || got.CompletedAt.IsZero() || got.ClosingVerb != ralph.VerbPartial {
 			t.Errorf("the session is %+v", got)
 		}
-		if want := "it tried `ralph task edit 1`, which only people may do"; !slices.Equal(got.Notes, []string{want}) {
+		want := []string{"it tried `ralph task edit 1`, which only people may do", ralph.StrangersRefused(1)}
+		if !slices.Equal(got.Notes, want) {
 			t.Errorf("its notes are %q", got.Notes)
 		}
 		end := got.History[len(got.History)-1]
@@ -360,7 +361,7 @@ func TestADecisionIsCarriedOutWhole(t *testing.T) {
 		if err := json.Unmarshal(events[len(events)-1].Payload, &ended); err != nil {
 			return err
 		}
-		if ended.Status != ralph.NeedsInput || ended.CostUSD != 1.5 || ended.Tokens != 7 || ended.Files != 1 || !slices.Equal(ended.Announce, []int64{flag}) || len(ended.Notes) != 1 {
+		if ended.Status != ralph.NeedsInput || ended.CostUSD != 1.5 || ended.Tokens != 7 || ended.Files != 1 || !slices.Equal(ended.Announce, []int64{flag}) || len(ended.Notes) != 2 {
 			t.Errorf("told is %+v", ended)
 		}
 		return err
