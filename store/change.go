@@ -103,7 +103,7 @@ const mergesAlone = `SELECT coalesce(min(t.id), 0) FROM tasks t
 // open change. A checked change keeps its place in the line.
 func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	if err := tx.dropOpen(c.TaskID, ralph.Superseded); err != nil {
-		return 0, err
+		return c.ID, err
 	}
 	place, err := value[int64](tx, `SELECT coalesce(
 		(SELECT max(place) FROM changes WHERE session_id = $1 AND state = 'checking'), (`+nextPlace+`))`, c.SessionID)
