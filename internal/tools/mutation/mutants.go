@@ -153,6 +153,9 @@ func (f *finder) node(n ast.Node) bool {
 		if n.Op == token.NOT {
 			f.replace("not", n, n.Pos(), n.X.Pos(), "")
 		}
+		if one, ok := n.X.(*ast.BasicLit); ok && n.Op == token.SUB && one.Value == "1" {
+			f.skip[one] = true // -1 stands for none or for all, as any negative number does
+		}
 	case *ast.IfStmt:
 		if n.Else == nil && !slices.ContainsFunc(n.Body.List, acts) {
 			if n.Init != nil {

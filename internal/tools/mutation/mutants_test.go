@@ -19,7 +19,7 @@ type kind [4]int
 func (k *kind) full(n int, on bool) bool {
 	if n < limit && on {
 		n++
-		n = 2 * n
+		n = 2 * -1
 		n = k.rest() // the rest
 	}
 	for range n {
@@ -62,17 +62,17 @@ func TestKindsOfMutants(t *testing.T) {
 		"kind.full: constant: true => false",
 		"kind.full: drop: for range n { if !on { continue } if n == 3 { k.Log.Warn(\"th… => nothing",
 		"kind.full: drop: if !on { continue } => nothing",
-		"kind.full: drop: if n < limit && on { n++ n = 2 * n n = k.rest() } => nothing",
+		"kind.full: drop: if n < limit && on { n++ n = 2 * -1 n = k.rest() } => nothing",
 		"kind.full: drop: n = k.rest() => nothing",
 		"kind.full: drop: n++ => nothing",
 		"kind.full: drop: switch { case on: return true } => nothing",
-		"kind.full: forget: n = 2 * n => _ = 2 * n",
+		"kind.full: forget: n = 2 * -1 => _ = 2 * -1",
 		"kind.full: forget: n = k.rest() => _ = k.rest()",
 		"kind.full: negate: on => !on",
 		"kind.full: negate: on => !on",
 		"kind.full: not: !on => on",
 		"kind.full: number: 2 => 3",
-		"kind.full: operator: 2 * n => 2 / n",
+		"kind.full: operator: 2 * -1 => 2 / -1",
 		"kind.full: operator: n < limit && on => n < limit || on",
 		"kind.full: operator: n < limit => n <= limit",
 		"kind.full: operator: n < limit => n >= limit",
