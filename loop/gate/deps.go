@@ -93,15 +93,16 @@ func risky(f File) bool {
 	return slices.ContainsFunc(Dependencies([]File{f}), func(d ralph.Dependency) bool { return d.Foreign || d.Installs })
 }
 
-// address matches a source that is no registry: a URL, a repository, a host.
-var address = lazy.Regexp(`(?i)://|^\s*(git@|github:|gitlab:|bitbucket:|gist:)` +
+// address matches a source that is no registry: a URL, a repository, a host. It may be one of several, or in JSON.
+var address = lazy.Regexp(`(?i)://|(?:^|, )\s*['"]?(git@|github:|gitlab:|bitbucket:|gist:)` +
 	`|\b(git|github|gitlab|bitbucket|gist|hg|svn)\b['"]?\s*(=>|=|:)` +
-	`|\b(registry|index|source|url)\b['"]?\s*(=>|=|:)\s*['"]|^[\w.-]+/[\w.-]+(#.*)?$`)
+	`|\b(registry|index|source|url)\b['"]?\s*(=>|=|:)\s*['"]` +
+	`|(?:^|, )[\w.-]+/[\w.-]+(#.*)?(?:$|, )|"\s*:\s*"[\w.-]+/[\w.-]+(#[^"]*)?"`)
 
 // local matches the path of a source.
-var local = lazy.Regexp(`(?i)(?:^\s*(?:file|link|portal):|\bpath['"]?\s*(?:=>|=|:)\s*['"]` +
+var local = lazy.Regexp(`(?i)(?:(?:^|, )\s*(?:file|link|portal):|\bpath['"]?\s*(?:=>|=|:)\s*['"]` +
 	`|^(?:-[ercf]|--(?:editable|requirement|constraint|find-links))[\s=]\s*|^=>\s*|files\(['"])([^'"\s,}]+)` +
-	`|^((?:\.\.?/|/|~/)[^\s]*)`)
+	`|(?:^|, )['"]?((?:\.\.?/|/|~/)[^\s'"]*)`)
 
 // foreign reports whether a source, in a file of a folder of the project, is no registry: an address, or a path outside
 // of the project.
@@ -110,12 +111,9 @@ func foreign(folder, source string) bool {
 		return true
 	}
 	for _, m := range local().FindAllStringSubmatch(source, -1) {
-		to := m[1] + m[2]
-		if !strings.HasPrefix(to, ".") && !strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "~/") {
-			continue
-		}
-		if to = path.Join(folder, to); path.IsAbs(m[1]+m[2]) || strings.HasPrefix(m[1]+m[2], "~") || to == ".." ||
-			strings.HasPrefix(to, "../") {
+		said := m[1] + m[2]
+		to := path.Join(folder, said)
+		if path.IsAbs(said) || strings.HasPrefix(said, "~") || to == ".." || strings.HasPrefix(to, "../") {
 			return true
 		}
 	}
@@ -179,7 +177,10 @@ func jsonDependencies(keys ...string) func(string) map[string]string {
 				if strings.HasPrefix(version, "npm:") {
 					version = "npm: " + strings.TrimPrefix(version, "npm:")
 				}
-				all[name] = strings.Trim(all[name]+" "+version, " ")
+				if before := all[name]; before != "" {
+					version = before + ", " + version
+				}
+				all[name] = strings.TrimSpace(version)
 			}
 		}
 		return all
@@ -293,8 +294,6 @@ func pipDependencies(text string) map[string]string {
 		line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
 		switch {
 		case line == "" || line[0] == '#', strings.HasPrefix(line, "--hash"):
-		case line[0] == '-' || line[0] == '.' || line[0] == '/':
-			all[line] = line
 		default:
 			pep508(all, line)
 		}

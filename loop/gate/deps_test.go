@@ -58,6 +58,7 @@ func TestDependencies(t *testing.T) {
 		{"composer", "composer.json", `{"require": {"php": "8"}}`, `{"require": {"php": "8", "a/b": "^1"}}`, "new dependency a/b ^1", false},
 		{"composer, a repository", "composer.json", `{}`, `{"repositories": [{"type": "vcs", "url": "https://evil.example"}]}`, `new dependency repositories [{"type": "vcs", "url": "https://evil.example"}] (no registry)`, true},
 		{"Maven", "pom.xml", "<dependencies></dependencies>", "<dependencies><dependency><groupId>g</groupId><artifactId>a</artifactId><version>1</version></dependency></dependencies>", "new dependency g:a 1", false},
+		{"Maven, without another one", "pom.xml", "", "<dependency><groupId>g</groupId><artifactId>a</artifactId><version>1</version><exclusions><exclusion><groupId>x</groupId><artifactId>y</artifactId></exclusion></exclusions></dependency>", "new dependency g:a 1", false},
 		{"Maven, a repository", "pom.xml", "", "<repositories><repository><id>x</id><url>https://evil.example</url></repository></repositories>", "new dependency repository https://evil.example https://evil.example (no registry)", true},
 		{"Gradle", "app/build.gradle.kts", "", "dependencies {\n  implementation(\"g:a:1.0\")\n  testImplementation 'g:b:2'\n}\n", "new dependency g:a 1.0;new dependency g:b 2", false},
 		{"Gradle, a repository", "build.gradle", "", "repositories { maven { url 'https://evil.example' } }\n", "new dependency repository https://evil.example https://evil.example (no registry)", true},
@@ -78,6 +79,25 @@ func TestDependencies(t *testing.T) {
 		{"Gradle, files", "build.gradle", "", "implementation files('../a.jar')\nimplementation fileTree(dir: 'libs', include: ['*.jar'])\n", "new dependency fileTree(dir: 'libs') files('libs;new dependency files('../a.jar') files('../a.jar (no registry)", true},
 		{"Gradle, in parts, and plugins", "build.gradle", "", "plugins { id 'p.q' version '1' }\nimplementation group: 'g', name: 'a', version: '2'\n", "new dependency g:a 2;new dependency plugin p.q 1", false},
 		{"Gradle's catalog", "gradle/libs.versions.toml", "[versions]\nk = \"1\"\n", "[libraries]\na = { module = \"g:a\", version.ref = \"k\" }\n", "new dependency a { module = \"g:a\", version.ref = \"k\" }", false},
+		{"npm, a path that leads outside", "package.json", `{}`, `{"dependencies": {"a": "file:b/../../a"}}`, "new dependency a file:b/../../a (no registry)", true},
+		{"npm, the folder around", "package.json", `{}`, `{"dependencies": {"a": "link:.."}}`, "new dependency a link:.. (no registry)", true},
+		{"npm, somebody's home", "package.json", `{}`, `{"dependencies": {"a": "file:~/a"}}`, "new dependency a file:~/a (no registry)", true},
+		{"npm, two sources of one", "package.json", `{"dependencies": {"a": "^1"}}`, `{"dependencies": {"a": "^1"}, "resolutions": {"a": "evil/a#x"}}`, "dependency a from ^1 to ^1, evil/a#x (no registry)", true},
+		{"npm, an override within another", "package.json", `{}`, `{"overrides": {"a": {"b": "evil/b"}}}`, `new dependency a {"b": "evil/b"} (no registry)`, true},
+		{"npm's lock file, an older one", "package-lock.json", `{}`, `{"dependencies": {"a": {"resolved": "https://evil.example/a.tgz"}}}`, "new dependency a https://evil.example/a.tgz (no registry)", true},
+		{"npm's other lock file", "npm-shrinkwrap.json", `{}`, `{"packages": {"node_modules/a": {"resolved": "https://evil.example/a.tgz"}}}`, "new dependency a https://evil.example/a.tgz (no registry)", true},
+		{"with the script that it had", "package-lock.json", `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a.tgz", "hasInstallScript": true}}}`, `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a.tgz", "hasInstallScript": true}}, "name": "b"}`, "", false},
+		{"with a newer script", "package-lock.json", `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a.tgz", "hasInstallScript": true}}}`, `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a-2.tgz", "hasInstallScript": true}}}`, "dependency a from https://registry.npmjs.org/a.tgz to https://registry.npmjs.org/a-2.tgz (runs a script when installed)", true},
+		{"with a script, and the same source", "package-lock.json", `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a.tgz"}}}`, `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a.tgz", "hasInstallScript": true}}}`, "dependency a (runs a script when installed)", true},
+		{"Deno, another host", "deno.lock", "{}", `{"remote": {"https://evil.example/a.ts": "0a1b"}}`, "new dependency https://evil.example https://evil.example (no registry)", true},
+		{"Cargo, a comment", "Cargo.toml", "[dependencies]\na = \"1\" # why\n", "[dependencies]\na = \"1\" # because\n", "", false},
+		{"pyproject, after another list", "pyproject.toml", "", "[project]\nclassifiers = [\"x\"]\ndependencies = [\"a\"]\n", "new dependency a", false},
+		{"pip, another hash", "requirements.txt", "a==1 \\\n  --hash=sha256:0\n", "a==1 \\\n  --hash=sha256:1\n", "", false},
+		{"pip, a folder outside", "requirements.txt", "", "../a\n", "new dependency ../a ../a (no registry)", true},
+		{"Gemfile, of the registry", "Gemfile", "", "source \"https://rubygems.org\"\ngem \"a\"\n", "new dependency a;new dependency source rubygems", false},
+		{"Gemfile, two sources", "Gemfile", "", "source 'https://evil.example'\nsource 'https://rubygems.org'\n", "new dependency source 'https://evil.example' rubygems (no registry)", true},
+		{"Gemfile, a block of a path outside", "Gemfile", "", "path '../x' do\n  gem 'a'\nend\n", "new dependency a;new dependency path '../x' do (no registry)", true},
+		{"composer, no repositories", "composer.json", `{}`, `{"repositories": []}`, "", false},
 		{"a file of no package manager", "a.txt", "a\n", "b\n", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -96,6 +116,16 @@ func TestDependencies(t *testing.T) {
 				t.Error("merge.guard does not take it out")
 			}
 		})
+	}
+}
+
+// TestDependenciesOfSeveralFiles: a lock file does not hide a manifest.
+func TestDependenciesOfSeveralFiles(t *testing.T) {
+	list := gate.Dependencies([]gate.File{
+		{Path: "yarn.lock", Is: []byte("a@^1\n")}, {Path: "package.json", Is: []byte(`{"dependencies": {"a": "^1"}}`)},
+	})
+	if len(list) != 1 || list[0].Name != "a" || list[0].File != "package.json" {
+		t.Errorf("%+v", list)
 	}
 }
 
