@@ -69,13 +69,9 @@ func (f *follower) once(what string) bool {
 
 // recipes returns the commands of the make targets that a command builds, each target once.
 func (f *follower) recipes(command string) (list []string) {
-	names := made([]string{command})
-	if len(names) == 0 {
-		return nil
-	}
-	m := f.rules()
 	var add func(name string)
 	add = func(name string) {
+		m := f.rules()
 		if name == "" {
 			name = m.first
 		}
@@ -86,7 +82,7 @@ func (f *follower) recipes(command string) (list []string) {
 			}
 		}
 	}
-	for _, n := range names {
+	for _, n := range made([]string{command}) {
 		add(n)
 	}
 	return list
@@ -102,8 +98,8 @@ func (f *follower) within(command string) (list []string) {
 		}); i >= 0 {
 			for _, name := range words[i+1:] {
 				for _, n := range []string{"pre" + name, name, "post" + name} {
-					if said := f.scripts()[n]; said != "" && f.once("npm "+n) {
-						list = append(list, said)
+					if f.once("npm " + n) {
+						list = append(list, f.scripts()[n])
 					}
 				}
 			}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ralph/internal/testresult"
 	"ralph/loop/gate"
 )
 
@@ -76,6 +75,9 @@ func TestNewFilesInTheWay(t *testing.T) {
 		{name: "tests/data.json", text: "{}\n", want: gate.Test},
 		{name: "src/test/java/Sum.java", text: "class Sum {}\n", want: gate.Setting},
 		{name: "src/test/java/SumTest.java", text: "class SumTest {}\n", want: gate.Test},
+		{name: "src/test/kotlin/Sum.kt", text: "class Sum\n", want: gate.Setting},
+		{name: "src/test/groovy/Sum.groovy", text: "class Sum {}\n", want: gate.Setting},
+		{name: "src/test/scala/Sum.scala", text: "class Sum\n", want: gate.Setting},
 		{name: "spec/sum.rb", text: "def sum = 3\n", want: gate.Setting},
 		{name: "spec/sum_spec.rb", text: "it\n", want: gate.Test},
 		{name: "lib/__mocks__/dep.js", text: "exports.a = 1\n", want: gate.Setting},
@@ -111,6 +113,8 @@ func TestFilesThatRunnersLoad(t *testing.T) {
 		{"pytest.ini", "[pytest]\naddopts = -v -p tools.plugin\n", "tools/plugin.py", true},
 		{"phpunit.xml", "<phpunit bootstrap=\"lib/up.php\">\n", "lib/up.php", true},
 		{"jest.config.js", "module.exports = { setupFiles: ['./up.js'] }\n", "config/up.js", false},
+		{"jest.config.js", "module.exports = { setupFiles: ['./config/up.css'] }\n", "config/up.css", false},
+		{"package.json", `{"exports": {"require": "./src/sum.js"}}`, "src/sum.js", false},
 	} {
 		files := []gate.File{{Path: c.file, Was: []byte("1\n"), Is: []byte("2\n")}}
 		got := (gate.Rules{Tests: []string{gate.Auto}}).Changes(files, func(name string) []byte {
@@ -119,7 +123,7 @@ func TestFilesThatRunnersLoad(t *testing.T) {
 			}
 			return nil
 		})
-		if (len(got) > 0) != c.want {
+		if (len(got) == 1 && got[0].Kind == gate.Setting) != c.want || len(got) > 1 {
 			t.Errorf("%s by %s: %+v", c.file, c.text, got)
 		}
 	}
@@ -128,11 +132,12 @@ func TestFilesThatRunnersLoad(t *testing.T) {
 func TestFilesThatCommandsRun(t *testing.T) {
 	files := map[string]string{
 		"package.json":   `{"scripts": {"pretest": "sh scripts/pre.sh", "test": "node run.js"}}`,
-		"Makefile":       "all: app\nRUN = sh scripts/all.sh\n\ntest: unit\n\t@$(RUN)\n\nunit:\n\t./unit\n\nlint:\n\tsh scripts/lint.sh\n",
-		"scripts/all.sh": "#!/bin/sh\nsh scripts/inner.sh\nfor t in a b; do sh -c \". ./lib.sh; . helpers.sh\"; done\nsource deploy.sh\n",
-		"unit":           "#!/bin/sh\npython3 runner.py\n",
-		"lib.sh":         "true\n", "helpers.sh": "true\n", "deploy.sh": "true\n",
-		"scripts/inner.sh": "true\n", "scripts/lint.sh": "true\n", "scripts/pre.sh": "true\n", "run.js": "1\n", "runner.py": "1\n",
+		"Makefile":       "-include $(T:.c=.d)\nload it.so\nall:\n\tnode run.js\nRUN = sh scripts/all.sh\n\ntest: unit\n\t@$(RUN)\n\nunit: test\n\t./unit\n\nlint:\n\tsh scripts/lint.sh\n",
+		"scripts/all.sh": "#!/bin/sh\n# sh scripts/lint.sh\nsh scripts/inner.sh\nfor t in a b; do sh -c \". ./lib.sh; . helpers.sh\"; done\nsource deploy.sh\n",
+		"unit":           "#!/bin/sh\npython3 runner.py < notes\n", "notes": "sh scripts/lint.sh\n",
+		"lib.sh": "true\n", "helpers.sh": "true\n", "deploy.sh": "true\n",
+		"scripts/inner.sh": "true\n", "scripts/lint.sh": "true\n", "scripts/pre.sh": "true\n", "run.js": "1\n", "runner.py": "\"\"\"\nsh scripts/lint.sh\n\"\"\"\n",
+		"1.sh": "sh 2.sh\n", "2.sh": "sh 3.sh\n", "3.sh": "sh 4.sh\n", "4.sh": "sh scripts/lint.sh\n",
 	}
 	read := func(name string) []byte {
 		if text, ok := files[name]; ok {
@@ -141,14 +146,17 @@ func TestFilesThatCommandsRun(t *testing.T) {
 		return nil
 	}
 	for command, want := range map[string]string{
-		"npm test":  "run.js scripts/pre.sh",
-		"make test": "helpers.sh runner.py scripts/all.sh scripts/inner.sh unit", // lib.sh and deploy.sh may be the code under test
-		"make":      "",
-		"make lint": "scripts/lint.sh",
+		"npm test":        "run.js scripts/pre.sh",
+		"make test":       "helpers.sh runner.py scripts/all.sh scripts/inner.sh unit", // lib.sh and deploy.sh may be the code under test
+		"make":            "run.js",
+		"make lint":       "scripts/lint.sh",
+		"cd .; make lint": "scripts/lint.sh",
+		"make absent":     "",
+		"sh 1.sh":         "1.sh 2.sh 3.sh 4.sh", // no deeper
 	} {
 		var changed []gate.File
 		for _, name := range []string{
-			"deploy.sh", "helpers.sh", "lib.sh", "run.js", "runner.py", "scripts/all.sh", "scripts/inner.sh", "scripts/lint.sh", "scripts/pre.sh", "unit",
+			"1.sh", "2.sh", "3.sh", "4.sh", "deploy.sh", "helpers.sh", "lib.sh", "run.js", "runner.py", "scripts/all.sh", "scripts/inner.sh", "scripts/lint.sh", "scripts/pre.sh", "unit",
 		} {
 			changed = append(changed, gate.File{Path: name, Was: read(name), Is: []byte("exit 0\n")})
 		}
@@ -178,6 +186,8 @@ func TestParts(t *testing.T) {
 			"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  },\n  \"scripts\": {\n    \"test\": \"node --test\"\n  }\n}\n",
 		},
 		{"no JSON any more", "package.json", "npm test", `{"scripts":{"test":"node --test"}}`, `{`, true, ""},
+		{"no JSON any more, where nothing decided", "package.json", "npm test", `{"name":"a"}`, `{`, true, ""},
+		{"a key without a value", "package.json", "npm test", "{}", `{"jest":null}`, false, ""},
 		{"a Python dependency", "pyproject.toml", "pytest", "[project]\ndependencies = []\n", "[project]\ndependencies = ['a']\n", false, ""},
 		{
 			"pytest's options", "pyproject.toml", "pytest", "[project]\nname = 'a'\n",
@@ -208,9 +218,16 @@ func TestParts(t *testing.T) {
 		{"assertions off by CMake", "CMakeLists.txt", "ctest", "project(a)\n", "project(a)\nadd_definitions(-DNDEBUG)\n", true, ""},
 		{"an include of CMake", "CMakeLists.txt", "ctest", "project(a)\n", "project(a)\ninclude(quiet.cmake)\n", true, ""},
 		{"another folder of headers", "CMakeLists.txt", "ctest", "project(a)\n", "project(a)\ntarget_include_directories(a PUBLIC inc)\n", false, ""},
+		{"a package of .NET", "a.csproj", "dotnet test", "<Project/>\n", "<PackageReference Include=\"a\" />\n", false, ""},
+		{"a package of Composer", "composer.json", "composer test", `{"require":{}}`, `{"require":{"a/b":"1"}}`, false, ""},
+		{"a script of Composer", "composer.json", "composer test", "{}", `{"scripts":{"test":"true"}}`, true, "{}\n"},
+		{"an import of Deno", "deno.json", "deno test", "{}", `{"imports":{"a":"jsr:a"}}`, false, ""},
+		{"a task of Deno", "deno.json", "deno task test", "{}", `{"tasks":{"test":"true"}}`, true, "{}\n"},
+		{"a task of Deno, in its other file", "deno.jsonc", "deno task test", "{}", `{"tasks":{"test":"true"}}`, true, "{}\n"},
 		{"files that .NET leaves out", "a.csproj", "dotnet test", "<Project/>\n", "<Compile Remove=\"A.cs\" />\n", true, ""},
 		{"ESLint's own", "package.json", "npm run lint", "{}", `{"eslintConfig":{"rules":{}}}`, true, "{}\n"},
 		{"packages in place of others", "package.json", "npm test", "{}", `{"overrides":{"jest":"npm:quiet@1"}}`, true, "{}\n"},
+		{"layout of pytest's options", "pyproject.toml", "pytest", "[tool.pytest.ini_options]\naddopts = '-v'\n", "[tool.pytest.ini_options] \n\n# all\naddopts = '-v'\n", false, ""},
 		{"mypy's options", "pyproject.toml", "mypy .", "", "[tool.mypy]\nignore_errors = true\n", true, ""},
 		{"ruff's options", "pyproject.toml", "ruff check", "", "[tool.ruff.lint]\nselect = []\n", true, ""},
 		{"flake8's options", "setup.cfg", "flake8", "[metadata]\n", "[metadata]\n[flake8]\nexclude = *\n", true, "[metadata]\n\n"},
@@ -249,6 +266,8 @@ func TestParts(t *testing.T) {
 			"a Go dependency replaced", "go.mod", "go test ./...", "module a\n", "module a\n\nrequire b v1.0.0\n\nreplace (\n\tb => ./b\n)\n", true,
 			"module a\n\nrequire b v1.0.0\n\n",
 		},
+		{"a Go dependency after a replaced one", "go.mod", "go test ./...", "module a\n\nreplace b => ./b\nrequire c v1.0.0\n", "module a\n\nreplace b => ./b\nrequire c v1.1.0\n", false, ""},
+		{"a Go dependency after replaced ones", "go.mod", "go test ./...", "module a\n\nreplace (\n\tb => ./b\n)\nrequire c v1.0.0\n", "module a\n\nreplace (\n\tb => ./b\n)\nrequire c v1.1.0\n", false, ""},
 		{"a folder that is not tested", "go.mod", "go test ./...", "module a\n", "module a\n\nignore ./sub\n", true, "module a\n\n"},
 		{"a module in the module", "sub/go.mod", "go test ./...", "", "module a/sub\n", true, ""},
 		{
@@ -256,14 +275,59 @@ func TestParts(t *testing.T) {
 			"fn b() {}\n#[cfg(test)] mod tests {\n    #[test] fn t() {}\n}\n", true,
 			"fn b() {}\n\n#[cfg(test)] mod tests {\n    #[test] fn t() { old() }\n}\n",
 		},
+		{"Rust code after a test in one line", "src/lib.rs", "cargo test", "#[test] fn t() { f() }\nfn a() {\n}\n", "#[test] fn t() { f() }\nfn b() {\n}\n", false, ""},
+		{
+			"a Rust test in a line of its own", "src/lib.rs", "cargo test", "#[test] fn t() { old() }\nfn a() {\n}\n", "#[test] fn t() {}\nfn b() {\n}\n", true,
+			"fn b() {\n}\n\n#[test] fn t() { old() }\n",
+		},
+		{"Rust code after an import of tests", "src/lib.rs", "cargo test", "#[cfg(test)] use a::b;\nfn a() {\n}\n", "#[cfg(test)] use a::b;\nfn b() {\n}\n", false, ""},
+		{"Rust code after a module of tests in another file", "src/lib.rs", "cargo test", "#[cfg(test)]\nmod tests;\nfn a() {\n}\n", "#[cfg(test)]\nmod tests;\nfn b() {\n}\n", false, ""},
+		{
+			"a module of tests in another file", "src/lib.rs", "cargo test", "#[cfg(test)]\nmod tests;\nfn a() {}\n", "fn a() {}\n", true,
+			"fn a() {}\n\n#[cfg(test)]\nmod tests;\n",
+		},
+		{
+			"a helper of Rust tests", "src/lib.rs", "cargo test", "#[cfg(test)]\nmod t {\n    use super::*;\n    const WANT: i32 = 3;\n}\n", "#[cfg(test)]\nmod t {\n    use super::*;\n    const WANT: i32 = 4;\n}\n", true,
+			"\n\n#[cfg(test)]\nmod t {\n    use super::*;\n    const WANT: i32 = 3;\n}\n",
+		},
+		{
+			"a helper of Rust tests that begin in the line", "src/lib.rs", "cargo test", "#[cfg(test)] mod t {\n    use super::*;\n    const WANT: i32 = 3;\n}\n", "#[cfg(test)] mod t {\n    use super::*;\n    const WANT: i32 = 4;\n}\n", true,
+			"\n\n#[cfg(test)] mod t {\n    use super::*;\n    const WANT: i32 = 3;\n}\n",
+		},
+		{
+			"Rust tests that do not end", "src/lib.rs", "cargo test", "fn a() {}\n#[cfg(test)]\nmod t {\n    old();\n", "fn a() {}\n#[cfg(test)]\nmod t {\n", true,
+			"fn a() {}\n\n#[cfg(test)]\nmod t {\n    old();\n",
+		},
+		{"another target, where a rule has two lines", "Makefile", "make test", "test: \\\n  unit\nunit:\n\tsh t.sh\n", "test: \\\n  unit\nunit:\n\tsh t.sh\nlint:\n\ttrue\n", false, ""},
+		{"another target, beside circles", "Makefile", "make test", "A = $(B)\nB = $(A)\ntest: unit\n\tsh $(A)\nunit: test\n", "A = $(B)\nB = $(A)\ntest: unit\n\tsh $(A)\nunit: test\nlint:\n", false, ""},
+		{"another target, in capitals", "Makefile", "make test", "test:\n\tsh t.sh\n", "test:\n\tsh t.sh\nLINT:\n\ttrue\n", false, ""},
+		{"another target, in a hidden folder", "Makefile", "make test", "test:\n\tsh t.sh\n", "test:\n\tsh t.sh\n.out/a:\n\ttrue\n", false, ""},
+		{"a rule by endings", "Makefile", "make test", "test: a\n\t./a\n", ".c:\n\ttrue\ntest: a\n\t./a\n", true, ""},
+		{"files that make computes and includes", "Makefile", "make test", "test:\n\tsh t.sh\n", "-include $(T:.c=.d)\ntest:\n\tsh t.sh\n", true, ""},
+		{"code that make loads", "Makefile", "make test", "test:\n\tsh t.sh\n", "load quiet.so\ntest:\n\tsh t.sh\n", true, ""},
+		{"a target that is no longer phony", "Makefile", "make test", ".PHONY: test\ntest:\n\tsh t.sh\n", "test:\n\tsh t.sh\n", true, ""},
+		{"a need that is no longer phony", "Makefile", "make test", ".PHONY: unit\ntest: unit\nunit:\n\tsh t.sh\n", "test: unit\nunit:\n\tsh t.sh\n", true, ""},
+		{"another target that is phony", "Makefile", "make test", "test: unit\nunit:\n\tsh t.sh\n", ".PHONY: lint\ntest: unit\nunit:\n\tsh t.sh\n", false, ""},
+		{"a file that the target needs", "Makefile", "make test", "test: a\n\tsh t.sh\n", "test:\n\tsh t.sh\n", true, ""},
+		{"a file of another name that is run", "Makefile", "make test", "test: app\napp: a\n\ttrue\na:\n\t./$@\n", "test: app\napp: b\n\ttrue\nb:\n\t./$@\n", true, ""},
+		{"a recipe in the line of the target", "Makefile", "make test", "test: ; sh t.sh\n", "test: ; true\n", true, ""},
+		{"a variable that is extended", "Makefile", "make test", "T = all\nT += -v\ntest:\n\tsh t.sh $(T)\n", "T = none\nT += -v\ntest:\n\tsh t.sh $(T)\n", true, ""},
+		{"a variable of a variable", "Makefile", "make test", "T = $(U)\nU = all\ntest:\n\tsh t.sh $(T)\n", "T = $(U)\nU = none\ntest:\n\tsh t.sh $(T)\n", true, ""},
+		{"the first target, in a folder", "Makefile", "make -C .", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", true, ""},
+		{"the first target, of a file", "Makefile", "make -f Makefile", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", true, ""},
+		{"the first target, in parallel", "Makefile", "make -j 4", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", true, ""},
+		{"the first target, with includes elsewhere", "Makefile", "make -I inc", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", true, ""},
+		{"the first target, with a variable", "Makefile", "make A=1", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", true, ""},
+		{"the first target, with a flag", "Makefile", "make -k", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", true, ""},
+		{"no make, and the shell", "Makefile", "go test ./...", "test:\n\tsh t.sh\n", "SHELL = /bin/true\ntest:\n\tsh t.sh\n", false, ""},
 		{"a Makefile before the other", "GNUmakefile", "make test", "", "test:\n\ttrue\n", true, ""},
 	} {
 		f := gate.File{Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}
 		if c.was == "" {
 			f.Was = nil
 		}
-		got := (gate.Rules{Tests: []string{gate.Auto}, Shared: []string{c.command}}).Changes(
-			[]gate.File{f}, func(string) []byte { return nil })
+		rules, nothing := gate.Rules{Tests: []string{gate.Auto}, Shared: []string{c.command}}, func(string) []byte { return nil }
+		got := rules.Changes([]gate.File{f}, nothing)
 		if (len(got) > 0) != c.decides {
 			t.Errorf("%s: %+v, want %v", c.name, got, c.decides)
 			continue
@@ -273,6 +337,89 @@ func TestParts(t *testing.T) {
 		}
 		if edit := gate.Old(got)[0]; string(edit.Content) != c.old {
 			t.Errorf("%s: old gate:\n%s", c.name, cmp.Diff(c.old, string(edit.Content)))
+		}
+		f.Was, f.Is = f.Is, f.Was // the new gate for the old code is the old one for the new code, the other way round
+		if back := gate.New(rules.Changes([]gate.File{f}, nothing)); len(back) != 1 || string(back[0].Content) != c.old {
+			t.Errorf("%s: new gate: %+v", c.name, back)
+		}
+	}
+}
+
+// TestKindsOfWhatCommandsRun: what only runs tests is a setting. Only a file that nothing else marks as a check may be
+// the code under test.
+func TestKindsOfWhatCommandsRun(t *testing.T) {
+	for _, c := range []struct {
+		command, file, was, is string
+		kind                   gate.Kind
+		code                   bool
+	}{
+		{"sh tests/run.sh", "tests/run.sh", "a\n", "b\n", gate.Setting, false},
+		{"tests/run", "tests/run", "a\n", "b\n", gate.Setting, false},
+		{"python3 tests/test_a.py", "tests/test_a.py", "a\n", "b\n", gate.Test, false},
+		{"sh other.sh", "tests/run.sh", "a\n", "b\n", gate.Test, false},
+		{"./tool", "tool", "a\n", "b\n", gate.Setting, true},
+		{"./check", "check", "a\n", "b\n", gate.Setting, false},
+		{"make tool", "tool", "a\n", "b\n", gate.Setting, false},
+		{"cargo test", "src/lib.rs", "", "#[cfg(test)]\nmod t {\n}\n", gate.Test, false},
+		{"npm test", "package.json", "{}", `{"scripts": {}}`, gate.Setting, false},
+	} {
+		list := (gate.Rules{Tests: []string{gate.Auto}, Shared: []string{c.command}}).Changes(
+			[]gate.File{{Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}}, func(string) []byte { return nil })
+		if len(list) != 1 || list[0].Kind != c.kind || list[0].Code != c.code {
+			t.Errorf("%s, %s: %+v", c.command, c.file, list)
+		}
+	}
+}
+
+// TestFilesWithExpectations of code: tests, tests within code, and what all tasks' commands run; no settings and no data.
+func TestFilesWithExpectations(t *testing.T) {
+	texts := map[string]string{"code.py": "class A(unittest.TestCase):\n    pass\n", "mixed.rs": "fn a() {}\n"}
+	names := strings.Fields("a.go a_test.go checks/a.rego conftest.py tests/testdata/a_test.go tests/fixtures/a.js src/lib.rs build.rs " +
+		"code.py plain.py run.js own.js package.json")
+	for _, c := range []struct {
+		patterns, want, tests string
+	}{
+		{"auto checks/*", "a_test.go checks/a.rego src/lib.rs code.py run.js", "a_test.go checks/a.rego tests/testdata/a_test.go tests/fixtures/a.js"},
+		{"checks/*", "checks/a.rego src/lib.rs run.js", "checks/a.rego"},
+		{"**/*_test.go conftest.py", "a_test.go conftest.py src/lib.rs run.js", "a_test.go conftest.py tests/testdata/a_test.go"},
+	} {
+		rules := gate.Rules{Tests: strings.Fields(c.patterns), Shared: []string{"node run.js", "npm test"}, Own: []string{"node own.js"}}
+		got := strings.Join(rules.TestFiles(names, func(name string) []byte { return []byte(texts[name]) }), " ")
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.patterns, got, c.want)
+		}
+		var tests []string
+		for _, name := range names {
+			if rules.IsTest(name) {
+				tests = append(tests, name)
+			}
+		}
+		if got := strings.Join(tests, " "); got != c.tests {
+			t.Errorf("tests of %s: %s, want %s", c.patterns, got, c.tests)
+		}
+	}
+	for name, want := range map[string]bool{"src/lib.rs": true, "package.json": false, "a_test.go": false} {
+		if got := gate.TestParts(name) != nil; got != want {
+			t.Errorf("parts of %s: %t", name, got)
+		}
+	}
+}
+
+func TestAllows(t *testing.T) {
+	for _, c := range []struct {
+		allow, files string
+		want         bool
+	}{
+		{"a.go", "a.go", true},
+		{"a.go", "b.go", false},
+		{"a.go", "a.go b.go", false},
+		{"*.go sub/**", "a.go sub/b.md", true},
+		{"", "a.go", false},
+		{"Docs/**", "docs/a.md", true},
+		{"**/*.go !vendor/**", "a.go vendor/b.go", false},
+	} {
+		if got := gate.Allows(strings.Fields(c.allow), strings.Fields(c.files)); got != c.want {
+			t.Errorf("%q, %q: %t", c.allow, c.files, got)
 		}
 	}
 }
@@ -348,6 +495,7 @@ func TestGuarded(t *testing.T) {
 		{".gitattributes", "", "\f\n\u00a0\n", false},
 		{".gitattributes", "", "\f -diff\n", true},
 		{".gitattributes", "", "*.yml -diff\n", true},
+		{".gitattributes", "", "# generated\n\n*.yml -diff\n", true},
 		{".gitattributes", "", "*.yml\t-diff", true},
 		{".gitattributes", "", "*.yml text diff=html\r\n", true},
 		{".gitattributes", "", "*.yml diff\n", true},
@@ -373,6 +521,10 @@ func TestGuarded(t *testing.T) {
 		if (len(got) == 1) != c.want {
 			t.Errorf("%s: %v", c.file, got)
 		}
+	}
+	more := []string{"", "**"} // only what stands after "!" is taken out
+	if got := gate.Guarded([]gate.File{{Path: ".gitattributes", Is: []byte("*.yml -diff\n")}}, more); len(got) != 1 {
+		t.Errorf("with more patterns: %v", got)
 	}
 }
 
@@ -408,12 +560,12 @@ func TestFilesThatOthersRunAreGuarded(t *testing.T) {
 func TestTargetsOfGuardedLinks(t *testing.T) {
 	links := map[string]string{
 		".husky/pre-push": "../scripts/push.sh", "scripts/push.sh": "../real/push.sh", "real": "deep/er", ".github/workflows": "../ci",
-		".envrc": "/etc/passwd", ".npmrc": "../../outside", "plain": "free", ".gitlab-ci.yml": "loop/a", "loop": "loop/x", ".circleci": ".",
+		".envrc": "/etc/passwd", ".npmrc": "../../outside", "plain": "free", ".circleci": ".", ".gitmodules": "again", "again": ".gitmodules",
 	}
 	guarded := func(name string) bool { return len(gate.Guarded([]gate.File{{Path: name}}, nil)) > 0 }
 	patterns := gate.Linked(links, guarded)
 	for name, want := range map[string]bool{
-		"scripts/push.sh": true, "real/push.sh": true, "deep/er/push.sh": true, "ci/test.yml": true, "ci/sub/a": true, "loop/a": true,
+		"scripts/push.sh": true, "real/push.sh": true, "deep/er/push.sh": true, "ci/test.yml": true, "ci/sub/a": true,
 		"scripts/other.sh": false, "deep/er/other": false, "free": false, "etc/passwd": false, "outside": false, "src/a.go": false,
 	} {
 		if got := len(gate.Guarded([]gate.File{{Path: name}}, patterns)) > 0; got != want {
@@ -422,6 +574,13 @@ func TestTargetsOfGuardedLinks(t *testing.T) {
 	}
 	if got := gate.Guarded([]gate.File{{Path: "ci/test.yml"}}, append(patterns, "!ci/**")); len(got) > 0 {
 		t.Error("what people take out is guarded")
+	}
+	if i := slices.IndexFunc(patterns, func(p string) bool { return p == "." || strings.HasPrefix(p, "../") }); i >= 0 {
+		t.Errorf("%s is not within the repository", patterns[i])
+	}
+	links = map[string]string{".gitlab-ci.yml": "loop/a", "loop": "loop/x"} // a circle that grows
+	if got := gate.Linked(links, guarded); len(got) != 2*1000 || got[0] != "loop/a" || got[2] != "loop/x/a" {
+		t.Errorf("%d targets of a circle", len(got)/2)
 	}
 }
 
@@ -444,20 +603,18 @@ func TestCodeThatCommandsRun(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.changed, got, c.want)
 		}
 	}
-	result := func(passed bool, tests ...string) []gate.Run {
-		r := &testresult.Results{Tests: map[string]testresult.Status{}}
-		for _, name := range []string{"a", "b", "c"} {
-			r.Tests[name] = testresult.Failed
-			if slices.Contains(tests, name) {
-				r.Tests[name] = testresult.Passed
-			}
+}
+
+// TestManyCommands: of very many commands, those of the files after the first ones are not followed.
+func TestManyCommands(t *testing.T) {
+	for lines, want := range map[int]int{10_000: 1, 10_001: 0} {
+		read := func(name string) []byte {
+			return []byte(map[string]string{"a.sh": strings.Repeat("true\n", lines), "b.sh": "node run.js\n"}[name])
 		}
-		return []gate.Run{{Command: "t", Passed: passed, Tests: r}}
-	}
-	both := gate.Both(result(true, "a", "b"), result(false, "b", "c"))[0]
-	if both.Passed || both.Tests.Tests["b"] != testresult.Passed || both.Tests.Tests["a"] != testresult.Failed ||
-		both.Tests.Tests["c"] != testresult.Failed {
-		t.Errorf("both: %+v %+v", both, both.Tests)
+		rules := gate.Rules{Shared: []string{"sh a.sh", "sh b.sh"}}
+		if list := rules.Changes([]gate.File{{Path: "run.js", Was: []byte("1"), Is: []byte("2")}}, read); len(list) != want {
+			t.Errorf("after %d commands: %+v", lines, list)
+		}
 	}
 }
 

@@ -175,8 +175,8 @@ func Literal(name string) string {
 // taken returns the patterns that take files out, without their sign.
 func taken(patterns []string) (list []string) {
 	for _, p := range patterns {
-		if p != "" && p[0] == '!' {
-			list = append(list, p[1:])
+		if out, ok := strings.CutPrefix(p, "!"); ok {
+			list = append(list, out)
 		}
 	}
 	return list

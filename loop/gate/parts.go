@@ -3,6 +3,7 @@ package gate
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"regexp"
@@ -243,17 +244,14 @@ func rust(string, []string) part {
 				continue
 			}
 			indent, _, _ := strings.Cut(lines[i], "#")
-			end := i + 1
-			if strings.TrimSpace(m[1]) != "" { // the item begins in the line
-				end = i
-				if strings.Count(m[1], "{") <= strings.Count(m[1], "}") {
-					decides.WriteString(lines[i])
-					continue
-				}
-				end++
+			begun := strings.TrimSpace(m[1]) != "" // the item begins in the line
+			if begun && strings.Count(m[1], "{") <= strings.Count(m[1], "}") {
+				decides.WriteString(lines[i])
+				continue
 			}
+			end := i + 1
 			for end < len(lines) && !strings.HasPrefix(lines[end], indent+"}") {
-				if strings.HasSuffix(strings.TrimSpace(lines[end]), ";") && end == i+1 {
+				if !begun && end == i+1 && strings.HasSuffix(strings.TrimSpace(lines[end]), ";") {
 					break // a module or an item in one line
 				}
 				end++
@@ -411,7 +409,7 @@ func made(commands []string) (list []string) {
 func targets(_ string, commands []string) part {
 	wanted := made(commands)
 	return part{decides: func(text []byte) string {
-		if len(wanted) == 0 || text == nil {
+		if len(wanted) == 0 {
 			return ""
 		}
 		m := readMakefile(text)
@@ -427,7 +425,7 @@ func targets(_ string, commands []string) part {
 			b.WriteString(strings.Join(m.vars[name], ""))
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.rules)) {
-			special := strings.HasPrefix(name, ".") && name == strings.ToUpper(name) && name != ".PHONY"
+			special := strings.HasPrefix(name, ".") && !strings.Contains(name, "/") && name != ".PHONY"
 			if r := m.rules[name]; special || strings.Contains(name, "%") {
 				b.WriteString(name + ": " + strings.Join(r.needs, " ") + "\n" + r.recipe.String())
 			}
@@ -454,11 +452,9 @@ func targets(_ string, commands []string) part {
 				return
 			}
 			seen[name] = true
-			b.WriteString(name + ":")
-			if named && slices.Contains(m.phony, name) {
-				b.WriteString(" phony ")
-			}
-			if named || slices.Contains(m.phony, name) {
+			phony := slices.Contains(m.phony, name)
+			fmt.Fprintf(&b, "%s: %t ", name, phony)
+			if named || phony {
 				b.WriteString(strings.Join(r.needs, " "))
 				variables(r.recipe.String())
 			}
