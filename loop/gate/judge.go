@@ -285,9 +285,9 @@ func (j judgement) missing(gone, away []string) (missing []string) {
 
 // split returns the suite of a test, such as its package, class or file, and its own name.
 func split(test string) (suite, name string) {
-	for _, kind := range []string{".Test", ".Example", ".Fuzz", ".Benchmark"} {
-		if i := strings.Index(test, kind); i >= 0 {
-			return test[:i], test[i+1:]
+	for _, kind := range []string{"Test", "Example", "Fuzz", "Benchmark"} {
+		if suite, rest, ok := strings.Cut(test, "."+kind); ok {
+			return suite, kind + rest
 		}
 	}
 	for _, sep := range []string{"::", " > "} {
@@ -296,7 +296,7 @@ func split(test string) (suite, name string) {
 		}
 	}
 	if strings.ContainsAny(test, " \t") { // a title, in which a dot has no meaning
-		if i := strings.IndexAny(test, ". "); i >= 0 && test[i] == '.' {
+		if i := strings.IndexAny(test, ". \t"); test[i] == '.' {
 			return test[:i], test[i+1:]
 		}
 		return "", test

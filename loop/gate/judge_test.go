@@ -5,13 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"ralph/internal/testresult"
 	"ralph/loop/gate"
 )
 
 // run reads a run: names of tests that passed, failed after "-", were skipped after "~", have no status after "?"; a
 // number is a summary in text, with "/" and how many were skipped; "red" is a command that failed, "none" one that
-// reports nothing.
+// reports nothing. A "+" stands for a space in a name.
 func run(text string) []gate.Run {
 	if text == "" {
 		return nil
@@ -19,7 +22,7 @@ func run(text string) []gate.Run {
 	r := gate.Run{Command: "check", Passed: true, Tests: &testresult.Results{Tests: map[string]testresult.Status{}}}
 	for word := range strings.FieldsSeq(text) {
 		var n int
-		switch {
+		switch word = strings.ReplaceAll(word, "+", " "); {
 		case word == "red":
 			r.Passed = false
 		case word == "none":
@@ -81,7 +84,16 @@ func TestJudge(t *testing.T) {
 		{"failed before, too", test, "red -p.TestA p.TestB", "p.TestB", "red -p.TestA p.TestB", "", ""},
 		{"nobody knows of the old code", test, "p.TestA", "p.TestA", "red -p.TestA", "", "changed p.TestA"},
 		{"a subtest is gone", test, "p.TestA p.TestA/v1.2 p.TestA/b", "p.TestA p.TestA/b", "p.TestA p.TestA/v1.2 p.TestA/b", "", "lost p.TestA/v1.2"},
-		{"a title with dots", test, "test.adds 1.5 and 2", "test.adds 1.5 and 3 now", "test.adds 1.5 and 2", "", ""},
+		{"a title with dots", test, "sum.adds+1.5+and+2", "sum.adds+1.5+and+3+now", "sum.adds+1.5+and+2", "", ""},
+		{"a title with dots, in another suite", test, "sum.fits+1.5", "calc.hits+1.5", "sum.fits+1.5", "", "lost sum.fits 1.5"},
+		{"a title with dots, moved", test, "sum.adds+1.5", "calc.adds+1.5", "sum.adds+1.5", "", ""},
+		{"a title without a suite, renamed", test, "adds+1", "takes+2", "adds+1", "", ""},
+		{"a name without a suite, renamed", test, "adds", "takes", "adds", "", ""},
+		{"moved to another package", test, "p.TestA p.TestB", "q.TestA p.TestB", "p.TestA p.TestB", "", ""},
+		{"a subtest with dots, in another package", test, "p.TestA/v1.2", "q.TestB/v3.2", "p.TestA/v1.2", "", "lost p.TestA/v1.2"},
+		{"moved to another class", test, "a.py::A::test_x", "b.py::BC::test_x", "a.py::A::test_x", "", ""},
+		{"moved to another block", test, "sum+>+adds", "calc+>+more+>+adds", "sum+>+adds", "", ""},
+		{"failed before, and the next one is gone", "", "red -p.TestA p.TestB", "p.TestA", "", "", "lost p.TestB"},
 
 		{"no test runs any more", test, "p.TestA", "none", "p.TestA", "", "refused: `check` passes, but runs no test, where 1 passes on the target"},
 		{"all are skipped", test, "p.TestA p.TestB", "~p.TestA ~p.TestB", "", "", "refused: `check` passes, but runs no test, where 2 pass on the target"},
@@ -102,6 +114,9 @@ func TestJudge(t *testing.T) {
 		{"no status, and no summary before either", "", "T.a T.b", "?T.a T.b", "", "", ""},
 		{"no status, and one is skipped", "", "T.a T.b 2", "?T.a T.b T.c 2/1", "", "", "lost T.a"},
 		{"no status, and the one that is skipped is known", "", "T.a T.b 2", "?T.a T.b ~T.c 2/1", "", "", ""},
+		{"no name, and another one", "", "T.a T.b 2", "T.b T.c 2", "", "", ""},
+		{"another name that was printed, and changed files", test, "T.a built 1", "T.a 1", "T.a built 1", "", ""},
+		{"other names that are printed, in changed files", test, "T.a T.b 2", "T.b built done 2", "T.a T.b 2", "", ""},
 		{"no name, and a summary that was printed", "", "T.a T.b 2", "T.b 1 2", "", "", "lost T.a"},
 		{"no name, of a command that was red", "", "red T.a T.b 2", "T.b 2", "", "", "lost T.a"},
 		{"a name that was printed, and fewer", "", "T.a T.b 2", "T.a T.b 1", "", "", "lost check"},
@@ -155,6 +170,9 @@ func TestJudge(t *testing.T) {
 			var got []string
 			for _, f := range found {
 				got = append(got, strings.Trim(string(f.Kind)+" "+f.Name(), "`"))
+				if f.Why == "" || f.Command != "check" {
+					t.Errorf("without a reason or a command: %+v", f)
+				}
 			}
 			if refused != "" {
 				got = append(got, "refused: "+refused)
@@ -164,6 +182,112 @@ func TestJudge(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestRemovedTestFiles: a removed one is lost unless an added test file has at least half of its lines.
+func TestRemovedTestFiles(t *testing.T) {
+	gone := func(name, text string) gate.Changed {
+		return gate.Changed{File: gate.File{Path: name, Was: []byte(text)}, Kind: gate.Test}
+	}
+	there := func(kind gate.Kind, text string) gate.Changed {
+		return gate.Changed{File: gate.File{Path: "b_test.go", Is: []byte(text)}, Kind: kind}
+	}
+	for _, c := range []struct {
+		name  string
+		files []gate.Changed
+		want  string // the beginning of the reason; "" if nothing is lost
+	}{
+		{"half of it is there", []gate.Changed{gone("a_test.go", "a\nb\n"), there(gate.Test, "a\nc\n")}, ""},
+		{"a third of it is there", []gate.Changed{gone("a_test.go", "a\nb\nc\n"), there(gate.Test, "a\n")}, "a_test.go removed"},
+		{"nothing of it is there", []gate.Changed{gone("a_test.go", "a\nb\n"), there(gate.Test, "c\n")}, "a_test.go removed"},
+		{"its blank lines are there", []gate.Changed{gone("a_test.go", "a\n\n\n"), there(gate.Test, "b\n\n")}, "a_test.go removed"},
+		{"it is in another layout", []gate.Changed{gone("a_test.go", "a\n"), there(gate.Test, "  a\n")}, ""},
+		{"a setting has its lines", []gate.Changed{gone("a_test.go", "a\n"), there(gate.Setting, "a\n")}, "a_test.go removed"},
+		{"a fixture", []gate.Changed{gone("testdata/a.json", "a\n")}, ""},
+		{"after a fixture", []gate.Changed{gone("testdata/a.json", "a\n"), gone("a_test.go", "a\n")}, "a_test.go removed"},
+		{"three", []gate.Changed{gone("a.py", "1"), gone("b.py", "2"), gone("c.py", "3")}, "a.py, b.py, c.py removed"},
+		{"five", []gate.Changed{gone("a.py", "1"), gone("b.py", "2"), gone("c.py", "3"), gone("d.py", "4"), gone("e.py", "5")}, "a.py, b.py, c.py and 2 more removed"},
+	} {
+		why := ""
+		found, _ := gate.Judge(gate.Results{Files: c.files, Target: run("none"), Now: run("none"), Old: run("none")})
+		for _, f := range found {
+			why += f.Why
+		}
+		if !strings.HasPrefix(why, c.want) || (why == "") != (c.want == "") {
+			t.Errorf("%s: %q", c.name, why)
+		}
+	}
+}
+
+// TestSeveralCommands: each is judged, whatever became of those before.
+func TestSeveralCommands(t *testing.T) {
+	runs := func(texts ...string) (list []gate.Run) {
+		for i, text := range texts {
+			for _, r := range run(text) {
+				r.Command = fmt.Sprint(i)
+				list = append(list, r)
+			}
+		}
+		return list
+	}
+	found, refused := gate.Judge(gate.Results{
+		Target: runs("A", "B", "C D"), Now: runs("", "red -B", "C"),
+	})
+	if len(found) != 1 || found[0].Test != "D" || found[0].Command != "2" || refused != "" {
+		t.Errorf("%+v %s", found, refused)
+	}
+	proved, _ := gate.Prove(gate.Results{
+		Target: runs("A", "none", "C"), Now: runs("A B", "none", "C D"), New: runs("", "red none", "red C -D"),
+	})
+	if strings.Join(proved, " ") != "`1` D" {
+		t.Errorf("%q", proved)
+	}
+}
+
+// TestPasses: commands that failed before or fail now say nothing of the old gate.
+func TestPasses(t *testing.T) {
+	for _, c := range []struct {
+		target, now, old string
+		want             bool
+	}{
+		{"A", "A", "", false}, // it was not tried
+		{"A", "A", "A", true},
+		{"A", "A", "red -A", false},
+		{"red -A", "A", "red -A", true},
+		{"A", "red -A", "red -A", true},
+		{"", "A", "red -A", true},
+		{"A", "", "red -A", true},
+	} {
+		if got := gate.Passes(gate.Results{Target: run(c.target), Now: run(c.now), Old: run(c.old)}); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
+
+// TestBoth: a test has passed twice, and as many are counted as in the run with fewer.
+func TestBoth(t *testing.T) {
+	for _, c := range []struct{ a, b, want string }{
+		{"A B", "A -B", "A -B"},
+		{"A -B", "A B", "A -B"},
+		{"A", "~A", "~A"},
+		{"A", "B", "A"},
+		{"red A", "A", "red A"},
+		{"A", "red A", "red A"},
+		{"A", "none", "A"},
+		{"none", "A", "none"},
+		{"3", "2", "2"},
+		{"2", "3", "2"},
+		{"A", "", "A"},
+		{"", "A", ""},
+	} {
+		a := run(c.a)
+		if diff := cmp.Diff(run(c.want), gate.Both(a, run(c.b)), cmpopts.IgnoreFields(testresult.Results{}, "Named")); diff != "" {
+			t.Errorf("%s, %s:\n%s", c.a, c.b, diff)
+		}
+		if diff := cmp.Diff(run(c.a), a); diff != "" {
+			t.Errorf("%s, %s: it changes the first run:\n%s", c.a, c.b, diff)
+		}
 	}
 }
 
@@ -180,6 +304,8 @@ func TestProve(t *testing.T) {
 		{"a command that was red", "red none", "none", "red none", "", 0},
 		{"a new test without a name in text that passes", "T.a 1", "T.a T.b 2", "T.a 2", "", 1},
 		{"a new test without a status", "T.a 1", "T.a T.b 2", "red T.a ?T.b 2", "", 1},
+		{"a new test that is skipped", "p.TestA", "p.TestA ~p.TestB", "red p.TestA -p.TestB", "", 0},
+		{"a command that only counts", "2", "3", "red 2", "`check`", 0},
 		{"it was not tried", "p.TestA", "p.TestA p.TestB", "", "", 0},
 	} {
 		proved, idle := gate.Prove(gate.Results{Target: run(c.target), Now: run(c.now), New: run(c.new)})

@@ -112,7 +112,6 @@ func Moved(files []File, names []string) bool {
 	for _, f := range files {
 		switch {
 		case path.Ext(f.Path) == ".md":
-		case f.Was == nil && f.Is == nil:
 		case f.Was == nil:
 			new = append(new, f)
 		case f.Is == nil:
@@ -318,7 +317,7 @@ func (m moves) fits(was, is link) bool {
 				return true
 			}
 			continue
-		case declares && (was.from != from || is.from != to):
+		case declares && was.from != from:
 			continue // a file's reference to itself
 		}
 		p, q := strings.Split(stem(from), "/"), strings.Split(stem(to), "/")
@@ -338,11 +337,8 @@ func renames(t, u, p, q []string, prefixes bool) bool {
 	for root := 0; root <= len(p) && root <= len(q) && slices.Equal(p[:root], q[:root]); root++ {
 		p, q := p[root:], q[root:]
 		for before := 0; before+len(p) <= len(t) && before+len(q) <= len(u) && (before == 0 || prefixes); before++ {
-			if !slices.Equal(t[:before], u[:before]) {
-				break
-			}
 			behind := t[before+len(p):]
-			if (len(p) > 0 || len(q) > 0) && len(p)+before > 0 && len(q)+before > 0 &&
+			if (len(p) > 0 || len(q) > 0) && len(p)+before > 0 && len(q)+before > 0 && slices.Equal(t[:before], u[:before]) &&
 				slices.Equal(t[before:before+len(p)], p) && slices.Equal(u[before:before+len(q)], q) &&
 				slices.Equal(behind, u[before+len(q):]) {
 				return true

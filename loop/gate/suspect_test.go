@@ -30,10 +30,12 @@ func TestSuspects(t *testing.T) {
 		{"a.js", "", "if (new Error().stack.includes('.test.js')) return 3\n", true},
 		{"a.js", "", "if (require.main === module) main()\n", false},
 		{"a.js", "", "console.error(e.stack)\n", false},
-		{"test_a.py", "", "import os\nif 'PYTEST_CURRENT_TEST' in os.environ:\n    pass\n", false}, // a gate file
+		{"a.py", "if 'PYTEST_CURRENT_TEST' in os.environ: pass\n", "if 'PYTEST_CURRENT_TEST' in os.environ: pass\nx = 1\n", false}, // it is no addition
+		{"tool.py", "", "import os\nif 'PYTEST_CURRENT_TEST' in os.environ:\n    pass\n", true},                                    // a command runs it: it may be the code
+		{"test_a.py", "", "import os\nif 'PYTEST_CURRENT_TEST' in os.environ:\n    pass\n", false},                                 // a gate file
 	} {
-		files := []gate.File{{Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}}
-		decides := (gate.Rules{Tests: []string{gate.Auto}}).Changes(files, func(string) []byte { return nil })
+		files := []gate.File{{Path: "test_b.py", Is: []byte("1\n")}, {Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}}
+		decides := (gate.Rules{Tests: []string{gate.Auto}, Shared: []string{"python3 tool.py"}}).Changes(files, func(string) []byte { return nil })
 		if got := gate.Suspects(files, decides); (len(got) > 0) != c.want {
 			t.Errorf("%s: %+v\n%s", c.file, got, c.is)
 		}
