@@ -18,8 +18,8 @@ var sourcing = lazy.Regexp(`(?:^|[\s"'(])(?:\.|source)\s+[^\s"';&|()]+`)
 
 // commandsOf returns the commands that commands run in turn: scripts of package.json, recipes of a Makefile, and the
 // lines of shell scripts. It returns separately the files that those scripts source, which may be code under test as
-// well as helpers. It follows only plain references.
-func commandsOf(commands []string, read func(name string) []byte) (more, sourced []string) {
+// well as helpers, and the targets that make builds for them. It follows only plain references.
+func commandsOf(commands []string, read func(name string) []byte) (more, sourced, built []string) {
 	f := &follower{read: read, seen: map[string]bool{}, scripts: sync.OnceValue(func() map[string]string {
 		var manifest struct{ Scripts map[string]string }
 		_ = json.Unmarshal(read("package.json"), &manifest) // an unreadable one has no scripts
@@ -46,7 +46,7 @@ func commandsOf(commands []string, read func(name string) []byte) (more, sourced
 		}
 		more, next = append(more, found...), found
 	}
-	return more, sourced
+	return more, sourced, f.built
 }
 
 // mostCommands bounds the commands that are followed at each depth.
@@ -56,6 +56,7 @@ const mostCommands = 10_000
 type follower struct {
 	read    func(name string) []byte
 	seen    map[string]bool
+	built   []string                 // by make
 	scripts func() map[string]string // of package.json
 	rules   func() *makefile
 }
@@ -76,6 +77,7 @@ func (f *follower) recipes(command string) (list []string) {
 			name = m.first
 		}
 		if r := m.rules[name]; r != nil && f.once("make "+name) {
+			f.built = append(f.built, name)
 			list = append(list, strings.Split(strings.TrimSpace(m.expanded(r.recipe.String())), "\n")...)
 			for _, n := range r.needs {
 				add(n)

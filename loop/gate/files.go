@@ -146,7 +146,7 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 	for i, f := range files {
 		paths[i] = f.Path
 	}
-	run, more := r.run(paths, read)
+	run, more, built := r.run(paths, read)
 	patterns, auto := slices.Clone(r.Tests), slices.Contains(r.Tests, Auto)
 	if auto {
 		patterns = slices.Concat(tests, patterns)
@@ -170,8 +170,8 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 			if c, decides = inParts(f, slices.Concat(r.Shared, more, r.Own)); !decides {
 				continue
 			}
-		case slices.Contains(made(slices.Concat(r.Shared, more, r.Own)), f.Path):
-			c.Kind = Setting // make treats a file with a target's name as up to date
+		case inPlace(f, slices.Concat(r.Shared, more, r.Own), built):
+			c.Kind = Setting
 		case auto && (hasTests(f.Path, f.Was) || f.Was == nil && hasTests(f.Path, f.Is)):
 			c.Kind = Test
 		case run[f.Path]:
@@ -211,7 +211,7 @@ func (r Rules) IsTest(name string) bool {
 // contents of a file.
 func (r Rules) TestFiles(names []string, read func(name string) []byte) (list []string) {
 	r.Own = nil // the same files for every task
-	run, _ := r.run(names, read)
+	run, _, _ := r.run(names, read)
 	auto := slices.Contains(r.Tests, Auto)
 	for _, name := range names {
 		switch {
@@ -254,14 +254,21 @@ func inParts(f File, commands []string) (c Changed, decides bool) {
 	return c, true
 }
 
-// run returns those of the files that the commands run, and the commands that these run in turn.
-func (r Rules) run(files []string, read func(name string) []byte) (run map[string]bool, more []string) {
-	more, sourced := commandsOf(slices.Concat(r.Shared, r.Own), read)
+// run returns those of the files that the commands run, the commands that these run in turn, and the targets that make
+// builds for them.
+func (r Rules) run(files []string, read func(name string) []byte) (run map[string]bool, more, built []string) {
+	more, sourced, built := commandsOf(slices.Concat(r.Shared, r.Own), read)
 	run = map[string]bool{}
 	for _, t := range signals.Drives(slices.Concat(r.Shared, more), slices.Concat(r.Own, sourced), files) {
 		run[t.File] = true
 	}
-	return run, more
+	return run, more, built
+}
+
+// inPlace reports whether a file has the name of a target of the commands, or is new and has the name of one that make
+// builds for them: make treats it as up to date.
+func inPlace(f File, commands, built []string) bool {
+	return slices.Contains(made(commands), f.Path) || f.Was == nil && slices.Contains(built, f.Path)
 }
 
 // isScript reports whether a file is a script that runs tests rather than a test.

@@ -132,7 +132,8 @@ func TestFilesThatRunnersLoad(t *testing.T) {
 func TestFilesThatCommandsRun(t *testing.T) {
 	files := map[string]string{
 		"package.json":   `{"scripts": {"pretest": "sh scripts/pre.sh", "test": "node run.js"}}`,
-		"Makefile":       "-include $(T:.c=.d)\nload it.so\nall:\n\tnode run.js\nRUN = sh scripts/all.sh\n\ntest: unit\n\t@$(RUN)\n\nunit: test\n\t./unit\n\nlint:\n\tsh scripts/lint.sh\n",
+		"Makefile":       "-include $(T:.c=.d)\nload it.so\nall:\n\tnode run.js\nRUN = sh scripts/all.sh\n\ntest: unit\n\t@$(RUN)\n\nunit: test\n\t./unit\n\nlint: words names\n\tsh scripts/lint.sh\nwords names:\n\tgenerate\n",
+		"names":          "a\n",
 		"scripts/all.sh": "#!/bin/sh\n# sh scripts/lint.sh\nsh scripts/inner.sh\nfor t in a b; do sh -c \". ./lib.sh; . helpers.sh\"; done\nsource deploy.sh\n",
 		"unit":           "#!/bin/sh\npython3 runner.py < notes\n", "notes": "sh scripts/lint.sh\n",
 		"lib.sh": "true\n", "helpers.sh": "true\n", "deploy.sh": "true\n",
@@ -149,14 +150,15 @@ func TestFilesThatCommandsRun(t *testing.T) {
 		"npm test":        "run.js scripts/pre.sh",
 		"make test":       "helpers.sh runner.py scripts/all.sh scripts/inner.sh unit", // lib.sh and deploy.sh may be the code under test
 		"make":            "run.js",
-		"make lint":       "scripts/lint.sh",
-		"cd .; make lint": "scripts/lint.sh",
+		"make lint":       "scripts/lint.sh words", // a new file in the place of what it needs
+		"cd .; make lint": "scripts/lint.sh words",
 		"make absent":     "",
 		"sh 1.sh":         "1.sh 2.sh 3.sh 4.sh", // no deeper
 	} {
 		var changed []gate.File
 		for _, name := range []string{
-			"1.sh", "2.sh", "3.sh", "4.sh", "deploy.sh", "helpers.sh", "lib.sh", "run.js", "runner.py", "scripts/all.sh", "scripts/inner.sh", "scripts/lint.sh", "scripts/pre.sh", "unit",
+			"1.sh", "2.sh", "3.sh", "4.sh", "deploy.sh", "helpers.sh", "lib.sh", "names", "run.js", "runner.py", "scripts/all.sh", "scripts/inner.sh", "scripts/lint.sh",
+			"scripts/pre.sh", "unit", "words",
 		} {
 			changed = append(changed, gate.File{Path: name, Was: read(name), Is: []byte("exit 0\n")})
 		}
