@@ -223,13 +223,15 @@ func Linked(links map[string]string, guarded func(name string) bool) (patterns [
 		queue = queue[1:]
 		for at := name; at != "." && at != "/"; at = path.Dir(at) { // the file itself, or a folder around it, is a link
 			to, ok := links[at]
-			target := path.Join(path.Dir(at), to, strings.TrimPrefix(name, at))
-			if !ok || path.IsAbs(to) || target == "." || strings.HasPrefix(target, "../") || seen[target] {
+			if !ok || path.IsAbs(to) {
 				continue
 			}
-			seen[target] = true
-			queue = append(queue, target)
-			patterns = append(patterns, Literal(target), Literal(target)+"/**")
+			target := path.Join(path.Dir(at), to, strings.TrimPrefix(name, at))
+			if target != "." && !strings.HasPrefix(target, "../") && !seen[target] {
+				seen[target] = true
+				queue = append(queue, target)
+				patterns = append(patterns, Literal(target), Literal(target)+"/**")
+			}
 		}
 	}
 	return patterns
