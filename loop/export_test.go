@@ -10,18 +10,6 @@ import (
 	"ralph/store"
 )
 
-// Exports for the tests of the package's decisions.
-var Reached = reached
-
-type (
-	Spending = spending
-)
-
-// Spend returns the spending that limits are compared with.
-func Spend(sessions, stagnant int, elapsed time.Duration, run, day float64) Spending {
-	return spending{per: "run", sessions: sessions, stagnant: stagnant, elapsed: elapsed, run: run, day: day}
-}
-
 // courseOf returns a course of a run.
 func courseOf(l *Loop, run int64) course {
 	c := l.outside()

@@ -284,3 +284,20 @@ func TestASchedulerIsWatchedWhileItAppliesAResult(t *testing.T) {
 		t.Errorf("who watches may wait for %s, %v", w.within, err)
 	}
 }
+
+// TestTheGraceBeginsWithTheSignal: what is done after a session gets the rest of it.
+func TestTheGraceBeginsWithTheSignal(t *testing.T) {
+	t.Parallel()
+	db, run, _ := openStore(t, 0)
+	stop := make(chan struct{})
+	close(stop)
+	l := &Loop{Store: db, Stop: stop}
+	l.stopOnce.Do(func() { l.stopped = time.Now().Add(-time.Hour) })
+	work, release := courseOf(l, run).obeying(t.Context(), time.Hour)
+	defer release()
+	select {
+	case <-work.Done():
+	case <-time.After(10 * time.Second):
+		t.Error("an hour after the signal the work has its grace of an hour")
+	}
+}

@@ -207,6 +207,10 @@ func TestAMuteSession(t *testing.T) {
 	if usd, known := charge(refused, 10, 0.25, 3600); usd != 0.5 || known {
 		t.Errorf("refused for an hour after two calls: %g, %t", usd, known)
 	}
+	refused.ToolCalls = 0
+	if usd, known := charge(refused, 10, 0.25, 3600); usd != 0.25 || known {
+		t.Errorf("refused for an hour at its first request: %g, %t", usd, known)
+	}
 	for seconds, want := range map[float64]float64{1: 0.25, 25: 0.75, 3600: 10} {
 		if usd, known := charge(agent.Report{Began: true}, 10, 0.25, seconds); usd != want || known {
 			t.Errorf("after %g s: %g, %t, want %g", seconds, usd, known, want)

@@ -161,9 +161,6 @@ func below(dir, path string) string {
 // of a link covers its target and the content there.
 func Digest(path string) (string, error) {
 	info, err := os.Lstat(path)
-	if errors.Is(err, syscall.ENOTDIR) {
-		return "", nil // a part of the path is a file, so nothing is below it
-	}
 	if err != nil {
 		return gone(err)
 	}
@@ -179,11 +176,8 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 	}
 	link := ""
 	if !entry.Type().IsRegular() {
-		target, err := os.Readlink(path)
-		if err != nil {
-			return "link " + entry.Type().String(), nil
-		}
-		link = "link " + target
+		target, _ := os.Readlink(path) // "" if it is no link
+		link = entry.Type().String() + " " + target
 		// The content that a link leads to counts too, wherever it is.
 		if info, err = os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			return link, nil
@@ -201,9 +195,9 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 	return fmt.Sprintf("%s%t %s", link, info.Mode()&0o111 != 0, hex.EncodeToString(sum.Sum(nil))), nil
 }
 
-// gone treats a file that has just vanished like one that does not exist.
+// gone treats a file that has just vanished, or whose folder is a file, like one that does not exist.
 func gone(err error) (string, error) {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return "", nil
 	}
 	return "", err

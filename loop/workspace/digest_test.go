@@ -19,6 +19,7 @@ func TestDigestsOfProtectedFiles(t *testing.T) {
 	t.Parallel()
 	const base = "mkdir -p tests/sub lib cache; echo a > tests/a; echo b > tests/sub/b; echo c > lib/c; ln -s ../lib/c tests/link; " +
 		"ln -s lib linked; ln -s lib/c solo; echo cache > .gitignore; echo d > cache/d; mkfifo tests/pipe"
+	const ofC = "a3a5e715f0cc574a73c3f9bebb6bc24f32ffd5b67b387244c2c909da779a1478" // SHA-256 of lib/c
 	for _, tt := range []struct {
 		name, session string
 		want          string // files whose digests change
@@ -34,6 +35,7 @@ func TestDigestsOfProtectedFiles(t *testing.T) {
 		{"what it leads to", "echo x > lib/c", "linked/c solo tests/link"},
 		{"where it leads to", "cp lib/c lib/e; ln -sf ../lib/e tests/link", "linked/e tests/link"},
 		{"where a folder leads to", "cp -r lib copy; echo x >> copy/c; ln -sfn copy linked", "linked/c"},
+		{"a link that leads nowhere, by a name like the digest of the other one", "ln -sf '../lib/cfalse " + ofC + "' tests/link", "tests/link"},
 		{"a link that leads nowhere any more", "rm lib/c", "linked/c solo tests/link"},
 		{"a link that leads to a folder", "rm lib/c; mkdir lib/c", "linked/c solo tests/link"},
 		{"in a folder that git ignores", "echo x > cache/d", "cache/d"},
@@ -99,7 +101,7 @@ func TestAProtectedFileIsItsContentAndWhetherItRuns(t *testing.T) {
 		}
 		return d
 	}
-	if d, unseen := Digests(dir, []string{"tests/*.sh", "other.sh/below/*"}); len(d) != 1 || len(unseen) != 0 {
+	if d, unseen := Digests(dir, []string{"tests/*.sh", "other.sh/below/*", strings.Repeat("x", 300) + "/*"}); len(d) != 1 || len(unseen) != 0 {
 		t.Errorf("got %q, and %q could not be seen", d, unseen)
 	}
 	before := digests()
@@ -175,6 +177,27 @@ func TestFilesOfStagnation(t *testing.T) {
 	}
 	if digest("folder") == none || digest("folder", "a") == digest("a") {
 		t.Error("what cannot be read counts as what is not there")
+	}
+}
+
+func TestTheDigestOfOneFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, file string
+		is, fails  bool
+	}{
+		{"it is there", "file", true, false},
+		{"it is not", "nothing", false, false},
+		{"its folder is a file", "file/below", false, false},
+		{"no file can have the name", "x\x00", false, true},
+	} {
+		if got, err := Digest(filepath.Join(dir, tt.file)); (got != "") != tt.is || (err != nil) != tt.fails {
+			t.Errorf("%s: got %q, %v", tt.name, got, err)
+		}
 	}
 }
 
