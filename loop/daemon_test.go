@@ -272,13 +272,15 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 		name   string
 		set    func(*ralph.Limits)
 		why    string
+		month  bool // it waits for the next month
 		starts []string
 	}{
-		{"cost", func(l *ralph.Limits) { l.MaxCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent)", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
-		{"cost of a day over all runs", func(l *ralph.Limits) { l.MaxDayCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent since midnight, over all runs)", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
-		{"sessions", func(l *ralph.Limits) { l.MaxSessions = 1 }, "the limit of 1 session per day is reached", []string{"01 23:57", "02 00:00"}},
-		{"tasks", func(l *ralph.Limits) { l.MaxTasks = 2 }, "the limit of 2 tasks per day is reached", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
-		{"time", func(l *ralph.Limits) { l.MaxSeconds = 100 }, "the limit of 1m40s per day is reached", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
+		{"cost", func(l *ralph.Limits) { l.MaxCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent)", false, []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
+		{"cost of a day over all runs", func(l *ralph.Limits) { l.MaxDayCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent since midnight, over all runs)", false, []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
+		{"cost of a month over all runs", func(l *ralph.Limits) { l.MaxMonthCostUSD = 2 }, "the limit of $2.00 per month is reached ($2.00 spent since the month began, over all runs)", true, []string{"01 23:57", "01 23:58"}},
+		{"sessions", func(l *ralph.Limits) { l.MaxSessions = 1 }, "the limit of 1 session per day is reached", false, []string{"01 23:57", "02 00:00"}},
+		{"tasks", func(l *ralph.Limits) { l.MaxTasks = 2 }, "the limit of 2 tasks per day is reached", false, []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
+		{"time", func(l *ralph.Limits) { l.MaxSeconds = 100 }, "the limit of 1m40s per day is reached", false, []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
@@ -290,6 +292,9 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 				b.stopAt(4*time.Minute + 30*time.Second)
 				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
 				want := "waiting until Jan 2 00:00:00: " + tt.why + "; it goes on at midnight"
+				if tt.month {
+					want = "waiting until Feb 1 00:00:00: " + tt.why + "; it goes on with the next month"
+				}
 				if !slices.Contains(b.heart.statuses, want) {
 					t.Errorf("it said %q, want %q", b.heart.statuses, want)
 				}
