@@ -283,7 +283,8 @@ func takesOver(f File) bool {
 	case ".go":
 		return takingGo().Match(f.Is)
 	case ".py":
-		return takingPython().Match(f.Is) || replaces(f.Is, importedPython())
+		return path.Base(f.Path) == "__init__.py" && len(bytes.TrimSpace(f.Is)) > 0 || takingPython().Match(f.Is) ||
+			replaces(f.Is, importedPython())
 	case ".js":
 		return takingJS().Match(f.Is) || replaces(f.Is, importedJS())
 	}
@@ -363,7 +364,7 @@ var (
 	takingGo = lazy.Regexp(`func TestMain\(|func init\(\)`,
 		`(?m)^var [^=\n]*=\s*func\(`, `(?m)^\s+[A-Za-z_]\w*\s*=\s*func\(`)
 	takingPython = lazy.Regexp(`(?m)^\s*(def (load_tests|setUpModule|pytest_\w+)\b|sys\.exit|os\._exit)`,
-		`\b(setattr|vars|globals)\(|\b(atexit|builtins)\b|sys\.modules|__dict__|importlib\.reload`,
+		`\b(setattr|vars|globals|__import__)\(|\b(atexit|builtins)\b|sys\.modules|__dict__|importlib\.reload`,
 		`\.start\(\)|pytest_plugins|autouse\s*=\s*True`)
 	takingJS = lazy.Regexp(`\bprocess\.(exit|on|reallyExit)\b|require\.cache`,
 		`\bglobal(This)?\.\w+\s*=[^=]|Object\.(assign|defineProperty)\(`)

@@ -439,6 +439,8 @@ func TestAlters(t *testing.T) {
 		{"a Python test that replaces code", "test_b.py", "", "import code\ncode.f = lambda: 3\n", true},
 		{"a Python test that loads no others", "tests/__init__.py", "", "def load_tests(*args): return None\n", true},
 		{"a Python package of tests", "tests/__init__.py", "", "", false},
+		{"a Python package of tests that does anything", "tests/__init__.py", "", "import sum\n", true},
+		{"a Python test that imports in an expression", "tests/test_b.py", "", "__import__('sum').total = max\n", true},
 		{"a Python test with a mock", "test_b.py", "", "from unittest import mock\n\n\ndef test_a():\n    m = mock.Mock()\n    m.x = 3\n", false},
 		{"a JavaScript test that replaces code", "b.test.js", "", "const s = require('./s')\ns.f = () => 3\n", true},
 		{"a JavaScript test", "b.test.js", "", "const s = require('./s')\ntest('a', () => { expect(s.f()).toBe(3) })\n", false},
