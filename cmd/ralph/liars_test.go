@@ -77,7 +77,7 @@ func liars(escape string) []situation {
 	return []situation{
 		{
 			lie: "T1", name: "a process that undoes the work after its check", task: "completed", exit: 0, remains: []string{"made.txt"},
-			sentence: "done and verified (killed: sh undo.sh",
+			sentence: "done and verified (killed: sh ", also: []string{"sh undo.sh"}, // or sh -c exec sh undo.sh
 			files: map[string]string{
 				"undo.sh": "until grep -qs 'exit 0 after' ${XDG_STATE_HOME:-$HOME/.local/state}/ralph/*/sessions/*/verify.log; do sleep 0.01; done\ngit reset -q --hard HEAD~1\n",
 			},
