@@ -342,6 +342,38 @@ func TestASessionsDifferenceIsSaved(t *testing.T) {
 	if err != nil || !strings.Contains(string(saved), `"made"`) {
 		t.Errorf("saved is %s, %v", saved, err)
 	}
+	if len(s.Commits) != 1 {
+		t.Errorf("its commits are %q", s.Commits)
+	}
+}
+
+// TestACommittedSecretIsNotMerged: a file that the person has untracked, committed by the session itself or by an earlier
+// one of the task.
+func TestACommittedSecretIsNotMerged(t *testing.T) {
+	t.Parallel()
+	leak := func(say signals.Payload, answer string) turn {
+		return turn{write: []string{".env"}, git: "add .env;commit -qm env", say: say, answer: answer}
+	}
+	made := signals.Done{Summary: "made it"}
+	for name, sessions := range map[string][]turn{
+		"by itself": {leak(made, "over")},
+		"before": {
+			leak(signals.Partial{Summary: "a part", Remaining: "the rest"}, ""),
+			{write: []string{"made"}, say: made, answer: "over"},
+		},
+	} {
+		b := newWorkshop(t)
+		l := b.repository()
+		l.Rules.Retries = 0
+		write(t, filepath.Join(l.Here.Dir, ".env"), "x")
+		id := b.add(ralph.Task{Title: "A"})
+		for i := range sessions {
+			b.once(l, &speech{b: b, turns: sessions[i : i+1], ending: ralph.Finished})
+		}
+		if got := b.task(id); got.Status != ralph.Pending || !strings.Contains(got.StatusReason, ".env looks like a secret") {
+			t.Errorf("%s: it is %s: %s", name, got.Status, got.StatusReason)
+		}
+	}
 }
 
 // TestATaskForAnAgentThatIsNotConfiguredFails, and the run goes on with the others.

@@ -283,8 +283,7 @@ func takesOver(f File) bool {
 	case ".go":
 		return takingGo().Match(f.Is)
 	case ".py":
-		return path.Base(f.Path) == "__init__.py" && len(bytes.TrimSpace(f.Is)) > 0 || takingPython().Match(f.Is) ||
-			replaces(f.Is, importedPython())
+		return takingPython().Match(f.Is) || replaces(f.Is, importedPython())
 	case ".js":
 		return takingJS().Match(f.Is) || replaces(f.Is, importedJS())
 	}
