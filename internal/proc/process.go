@@ -172,11 +172,24 @@ func runtimeEnviron() (list []string) {
 // request makes the supervisor start the command. The error means that the supervisor does not
 // answer.
 func (p *Process) request(r request) (s started, err error) {
-	if err := p.encoder.Encode(r); err != nil {
-		return s, err
+	answered := make(chan error, 1)
+	go func() {
+		err := p.encoder.Encode(r)
+		if err == nil {
+			err = p.decoder.Decode(&s)
+		}
+		answered <- err
+	}()
+	again := time.NewTicker(nudge)
+	defer again.Stop()
+	for looks := 0; ; {
+		select {
+		case err := <-answered:
+			return s, err
+		case <-again.C:
+			p.urge(&looks) // the command may stop it before it answers; what is killed has ended before Wait
+		}
 	}
-	err = p.decoder.Decode(&s)
-	return s, err
 }
 
 // refusal is the error for a program that was found but cannot be executed.
@@ -225,6 +238,19 @@ func (p *Process) send(o order) error {
 // all the time; a stopped supervisor does not obey.
 func (p *Process) wake() error { return p.supervisor.Process.Signal(syscall.SIGCONT) }
 
+// urge makes a supervisor work that something is expected of. If it is stopped again and again, its
+// processes are killed. looks counts the times that it was, or may have been.
+func (p *Process) urge(looks *int) (killed []Leftover) {
+	// It may be awake at each look, and still do no work.
+	if p.killing.Load() || stopped(p.supervisor.Process.Pid) {
+		if *looks++; *looks%10 == 0 {
+			killed = p.rescue()
+		}
+	}
+	_ = p.wake() // if it is gone, its events end
+	return killed
+}
+
 // listen passes the supervisor's events to their readers, until the supervisor ends.
 func (p *Process) listen() {
 	defer close(p.over)
@@ -250,21 +276,14 @@ func (p *Process) Wait() (Exit, error) {
 	again := time.NewTicker(nudge)
 	defer again.Stop()
 	var rescued []Leftover
-	for over, stuck := false, 0; !over; {
+	for over, looks := false, 0; !over; {
 		select {
 		case <-p.over:
 			over = true
 		case <-again.C:
-			if !p.ordered.Load() {
-				continue
+			if p.ordered.Load() {
+				rescued = append(rescued, p.urge(&looks)...)
 			}
-			// It may be awake at each look, and still do no work.
-			if p.killing.Load() || stopped(p.supervisor.Process.Pid) {
-				if stuck++; stuck%10 == 0 {
-					rescued = append(rescued, p.rescue()...)
-				}
-			}
-			_ = p.wake() // if it is gone, its events end
 		}
 	}
 	if p.ended == nil {

@@ -1,11 +1,13 @@
 package proc_test
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ralph/internal/proc"
@@ -168,4 +170,22 @@ func TestASupervisorThatIsStoppedAllTheTimeKills(t *testing.T) {
 		t.Error(err)
 	}
 	s.ends(killed)
+}
+
+func TestASupervisorThatIsStoppedStillStarts(t *testing.T) {
+	stdin, stdout := pipe(t), pipe(t)
+	supervisor, start, err := proc.NewProcess(stdin.r, stdout.w, os.Stderr)
+	if err == nil {
+		err = errors.Join(stdout.w.Close(), syscall.Kill(supervisor, syscall.SIGSTOP))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := start(proc.Spec{Args: []string{"sh", "-c", "echo up"}, Env: []string{"PATH=" + os.Getenv("PATH")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{Process: p, stdout: bufio.NewReader(stdout.r), t: t}
+	s.expect("up")
+	s.ends(proc.Exit{})
 }
