@@ -102,7 +102,7 @@ func (t *Tree) Uncloned(ctx context.Context) string {
 	if err != nil || slices.Compare(version[:], gitFor[:]) < 0 {
 		return fmt.Sprintf("git is older than %d.%d, or does not report a version", gitFor[0], gitFor[1])
 	}
-	if head, _ := t.head(ctx); head == "" {
+	if t.At(ctx) == "" {
 		return "the repository has no commit yet: `ralph init --git` makes one of this folder"
 	}
 	list, _ := t.configured(ctx, filterCommand())
@@ -369,12 +369,6 @@ func value(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// Head returns the commit of the clone's HEAD; "" if it cannot be read.
-func (c *Clone) Head(ctx context.Context) string {
-	head, _ := c.head(ctx)
-	return head
-}
-
 // A Candidate is the work in a clone, as a commit.
 type Candidate struct {
 	Base string `json:"base"` // its base commit
@@ -390,7 +384,7 @@ func (c *Clone) Candidate(
 ) (made Candidate, err error) {
 	made = Candidate{Base: base, Tree: tree}
 	parent := base
-	if head := c.Head(ctx); head != "" && head != base {
+	if head := c.At(ctx); head != "" && head != base {
 		_, err := c.run(ctx, nil, "merge-base", "--is-ancestor", base, head)
 		if err == nil {
 			parent = head

@@ -47,8 +47,7 @@ func (t *Tree) paths(ctx context.Context, commit string, most int) (n int, over 
 // returns "" if git cannot count them: git reports the error later, when it reads them.
 func (t *Tree) crowded(ctx context.Context) (why string, err error) {
 	var tips []string
-	head, _ := t.head(ctx)
-	for _, tip := range []string{head, t.merging()} {
+	for _, tip := range []string{t.At(ctx), t.merging()} {
 		if tip != "" && tip != t.at {
 			tips = append(tips, tip)
 		}

@@ -151,7 +151,7 @@ func (t *Tree) Filtered(ctx context.Context, commit string, files []string) (ref
 // reason to refuse. It finishes an earlier move that was interrupted. The reason is for people, with their first step
 // in parentheses.
 func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, err error) {
-	head, branch := t.head(ctx)
+	head, branch := t.At(ctx), t.checkedOut(ctx)
 	files, err := t.Files(ctx, head, commit)
 	if err != nil {
 		return "", err
@@ -178,7 +178,7 @@ func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, 
 				return "", err
 			}
 		}
-		if now, _ := t.head(ctx); now == commit {
+		if t.At(ctx) == commit {
 			return "", nil
 		}
 		own, mended, merr := t.finish(ctx, overrides, head, branch, commit, files)

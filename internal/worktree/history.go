@@ -202,6 +202,5 @@ func (t *Tree) knownMerge(two [2]string) (m Merge, ok bool) {
 
 // Branch returns the branch that is checked out; "" if there is none.
 func (t *Tree) Branch(ctx context.Context) string {
-	_, branch := t.head(ctx)
-	return strings.TrimPrefix(branch, "refs/heads/")
+	return strings.TrimPrefix(t.checkedOut(ctx), "refs/heads/")
 }

@@ -154,7 +154,7 @@ func (t *Tree) addAll(ctx context.Context, env []string, links []gitlink, omit .
 			}
 			continue // it stays unchanged in the index
 		}
-		if head, _ := m.head(ctx); head != "" && head != link.id {
+		if head := m.At(ctx); head != "" && head != link.id {
 			fmt.Fprintf(&moved, "160000 %s\t%s\x00", head, link.name)
 		}
 	}

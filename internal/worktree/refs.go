@@ -50,18 +50,25 @@ func (t *Tree) refs(ctx context.Context, args ...string) (map[string]string, err
 	return refs, err
 }
 
-// head returns HEAD's commit and branch; "" where there is none.
-func (t *Tree) head(ctx context.Context) (commit, branch string) {
+// At returns HEAD's commit; "" before the first one, or if HEAD cannot be read.
+func (t *Tree) At(ctx context.Context) (commit string) {
 	if at, err := t.copyHead(); err != nil || isID(at) {
-		return at, ""
+		return at
 	}
 	if commit, _ = t.resolve(ctx, "HEAD^{commit}"); commit == "" {
 		commit, _ = t.resolveAlone(ctx, "HEAD") // the commit may be missing
 	}
-	if out, err := t.run(ctx, nil, "symbolic-ref", "--quiet", "HEAD"); err == nil {
-		branch = strings.TrimSpace(string(out))
+	return commit
+}
+
+// checkedOut returns the ref of the branch that is checked out; "" if there is none. It is for work trees that are
+// trusted.
+func (t *Tree) checkedOut(ctx context.Context) string {
+	out, err := t.run(ctx, nil, "symbolic-ref", "--quiet", "HEAD")
+	if err != nil {
+		return ""
 	}
-	return commit, branch
+	return strings.TrimSpace(string(out))
 }
 
 // Committed returns the tree of the project in a commit; the empty tree if commit is "".

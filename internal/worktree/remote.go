@@ -50,7 +50,7 @@ func (t *Tree) Remote(ctx context.Context, name, dir string, env []string) (*Rem
 	if shallow := filepath.Join(t.common, "shallow"); exists(shallow) {
 		r.env = append(r.env, "GIT_SHALLOW_FILE="+shallow)
 	}
-	if r.have, _ = t.head(ctx); exists(filepath.Join(dir, "HEAD")) {
+	if r.have = t.At(ctx); exists(filepath.Join(dir, "HEAD")) {
 		return r, nil
 	}
 	format := "sha1"

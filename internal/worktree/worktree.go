@@ -92,7 +92,7 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (s Snapshot, err er
 			return s, err
 		}
 	}
-	s.Head, _ = t.head(ctx)
+	s.Head = t.At(ctx)
 	err = t.writeTree(ctx, scratch, &s, found)
 	return s, err
 }
@@ -255,12 +255,6 @@ func (t *Tree) id(ctx context.Context, name string) (string, error) {
 		err = fmt.Errorf("git has no object %s", name)
 	}
 	return id, err
-}
-
-// At returns HEAD's commit; "" before the first one.
-func (t *Tree) At(ctx context.Context) string {
-	head, _ := t.head(ctx)
-	return head
 }
 
 // quoted quotes a path for a list of paths separated by colons.

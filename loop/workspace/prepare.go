@@ -230,7 +230,7 @@ func (w *Workspace) Lay(ctx context.Context, commit string, names []string) erro
 	if len(names) == 0 {
 		return nil
 	}
-	l := laid{w.Clone.git.Head(ctx), map[string]string{}}
+	l := laid{w.Clone.git.At(ctx), map[string]string{}}
 	root, err := os.OpenRoot(w.Dir)
 	if err != nil {
 		return err
