@@ -31,10 +31,9 @@ check: lint ## the rest of CI: the linter, the race detector, and all tests that
 	for tool in $(own); do (cd $$tool && $(CURDIR)/$(gotest) ./...) || exit 1; done
 	$(MAKE) --no-print-directory bench BENCH=-small >/dev/null
 
-# Commands, browsers, real CLIs and machines, then the other tests that need PostgreSQL. make test ran the other stories.
+# Commands, rare stories, browsers, real CLIs and machines, then the other tests that need PostgreSQL.
 long:
 	$(gotest) -timeout 30m -parallel 8 ./cmd/ralph -skip '^TestStories$$'
-	$(gotest) -timeout 30m ./cmd/ralph -run 'TestStories/(db_move|review_postgres|what_changed|workspace_(git|node|python))$$'
 	$(gotest) -timeout 30m ./store ./loop/merging ./loop \
 		-run 'Commit|History|Moved?|Server|LockTheHistory|Crowd$$|Machine|TriedAgain|MadeAnew|CannotBeDropped|BesidePrints|Simulated|NoFailureOf'
 
@@ -75,7 +74,7 @@ storm: ## several sessions at once, simulated and killed, by random seeds; STORM
 
 postgres: ## the tests and stories on PostgreSQL, not on files
 	RALPH_REQUIRE_POSTGRES=1 RALPH_TEST_DATABASE=postgres .ci/memory go test -timeout 60m -p 2 -parallel 4 ./store ./loop/... ./mcpserver ./internal/web
-	RALPH_REQUIRE_POSTGRES=1 RALPH_TEST_DATABASE=postgres .ci/memory go test -timeout 60m -parallel 4 ./cmd/ralph -run TestStories
+	RALPH_REQUIRE_POSTGRES=1 RALPH_TEST_DATABASE=postgres .ci/memory go test -timeout 60m -parallel 4 ./cmd/ralph -run Stories
 
 nightly: storm postgres mutation ## hours: storms, all agents, every page, the protocol's own suite, a release
 	RALPH_TEST_AGENTS=all go test -count=1 -timeout 2h ./cmd/ralph -run TestReal

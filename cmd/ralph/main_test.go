@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -87,8 +88,22 @@ func stateOf(t *testing.T, dir string, environ []string) string {
 // agent is needed.
 func TestStories(t *testing.T) {
 	t.Parallel()
+	runStories(t, "testdata")
+}
+
+// TestRareStories runs those of what few people meet, or that need more than Go and git.
+func TestRareStories(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make check has them")
+	}
+	t.Parallel()
+	runStories(t, filepath.Join("testdata", "rare"))
+}
+
+func runStories(t *testing.T, dir string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
