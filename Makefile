@@ -35,7 +35,7 @@ check: lint ## the rest of CI: the linter, the race detector, and all tests that
 long:
 	$(gotest) -timeout 30m -parallel 8 ./cmd/ralph -skip '^TestStories$$'
 	$(gotest) -timeout 30m ./store ./loop/merging ./loop \
-		-run 'Commit|History|Moved?|Server|LockTheHistory|Crowd$$|Machine|TriedAgain|MadeAnew|CannotBeDropped|BesidePrints|Simulated|NoFailureOf'
+		-run 'Commit|History|Moved?|Server|LockTheHistory|Crowd$$|Machine|TriedAgain|MadeAnew|CannotBeDropped|BesidePrints|Simulated|NoFailureOf|AnyExpectation'
 
 race: ## concurrent code, under the race detector
 	$(gotest) -race -timeout 30m -p 2 -parallel 4 ./internal/follow ./internal/jsonrpc ./internal/notify ./internal/systemd ./internal/watch \
