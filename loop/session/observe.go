@@ -188,10 +188,7 @@ func (s *Session) checkDone(ctx context.Context) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(f.evidence.Untaken) == 0 {
-		err = s.within(ctx, f)
-	}
-	if err != nil || len(f.evidence.Untaken) > 0 {
+	if err := s.within(ctx, f); err != nil || len(f.evidence.Untaken) > 0 {
 		return f, err // it is refused, even if the commands pass
 	}
 	if len(f.marks) > 0 {
@@ -257,9 +254,6 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 	}
 	if f.protected, f.guarded, err = s.Check.Changed(ctx, s.repository(), base, f.made.Head); err != nil {
 		return nil, err
-	}
-	if s.Row.Origin == ralph.FromHuman {
-		f.guarded = nil // people vouch for their own work
 	}
 	if s.Workspace.Clone != nil {
 		if f.evidence.Aside, f.evidence.Stashes, err = s.Workspace.Aside(ctx, f.made.Head); err != nil {
