@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"ralph"
+	"ralph/internal/proc"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/signals"
@@ -126,7 +128,7 @@ func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
 	}
 }
 
-// TestADoneOfASessionIsCheckedOnce: the check at the end of its turn counts.
+// TestADoneOfASessionIsCheckedOnce: the check at the end of its turn counts, and so does the work of that time.
 // If a person stops the session, or calls its task off, the done is not checked afterwards.
 func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 	t.Parallel()
@@ -165,13 +167,57 @@ func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 				if !<-over {
 					t.Error("it may go on")
 				}
+				write(t, filepath.Join(a.Dir, "late"), "x")
 				return agent.Report{Ending: tt.ending, CostKnown: true}, err
 			}))
 			task := b.task(id)
 			if runs := ran(); runs != "x\n" || task.Status != tt.want || !strings.Contains(task.StatusReason, tt.reason) {
 				t.Errorf("it is %s: %s; checked %q", task.Status, task.StatusReason, runs)
 			}
+			if exists(filepath.Join(l.Here.Dir, "late")) {
+				t.Error("people have what was not checked")
+			}
 		})
+	}
+}
+
+// TestAnAgentWhoseDoneIsChecked loses the processes that it has started, and learns which. It is killed once its done is
+// accepted, and not before.
+func TestAnAgentWhoseDoneIsChecked(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	l := b.repository("test -e made")
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		report := agent.Report{Ending: ralph.Finished, CostKnown: true}
+		p, err := proc.Start(proc.Spec{Args: []string{"sh", "-c", "sleep 601 & exec sleep 602"}, Env: os.Environ()})
+		if err != nil {
+			return report, err
+		}
+		running := func(command string) bool {
+			members, err := p.Members()
+			return err == nil && slices.ContainsFunc(members, func(m proc.Member) bool { return m.Command == command })
+		}
+		until(t, "its processes", func() bool { return running("sleep 601") && running("sleep 602") })
+		done := func() agent.Answer {
+			if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish); err != nil {
+				t.Error(err)
+			}
+			return a.TurnEnded(ctx, agent.Turn{Process: p, Keep: func(m proc.Member) bool { return m.Pid == p.Pid() }})
+		}
+		if answer := done(); !strings.Contains(answer.Text, "does not hold") || !strings.HasSuffix(answer.Text, "\n- sleep 601\n") || !running("sleep 602") {
+			t.Errorf("it is told %+v; it runs: %t", answer, running("sleep 602"))
+		}
+		write(t, filepath.Join(a.Dir, "made"), "x")
+		if answer := done(); !answer.Over {
+			t.Errorf("then it is told %+v", answer)
+			err = p.Kill()
+		}
+		_, werr := p.Wait() // or until the test's time limit
+		return report, errors.Join(err, werr)
+	}))
+	if task := b.task(id); task.Status != ralph.Completed || !strings.Contains(task.StatusReason, "killed: sleep 601") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }
 

@@ -110,6 +110,13 @@ func TestAHostileWorkspace(t *testing.T) {
 			if task := b.task(id); task.Status != want || len(list) != 1 || want == ralph.Failed && !strings.Contains(list[0].Reason, tt.told) {
 				t.Errorf("it is %s after the sessions %+v", task.Status, list)
 			}
+			b.tx(func(tx *store.Tx) error {
+				s, err := tx.Session(list[0].ID)
+				if checked := len(s.Verify) > 0; checked != (want == ralph.Completed) {
+					t.Errorf("the commands have run on it: %t", checked)
+				}
+				return err
+			})
 			if task := b.task(next); task.Status != ralph.Completed {
 				t.Errorf("the next one is %s: %s", task.Status, task.StatusReason)
 			}

@@ -11,9 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/google/uuid"
 
 	"ralph"
 	"ralph/loop"
@@ -27,36 +24,16 @@ import (
 func TestNobodyWaitsForAContinuedSession(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
-	l := b.tree()
 	b.add(ralph.Task{Title: "A"})
-	other := b.add(ralph.Task{Title: "B"})
-	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		report := agent.Report{Ending: ralph.Finished, CostKnown: true}
-		if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish); err != nil {
-			return report, err
-		}
+	b.once(b.tree(), deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
 		if answer := a.TurnEnded(ctx, agent.Turn{}); answer.Over || answer.Text == "" {
 			t.Errorf("it is told %+v", answer)
 		}
-		base := b.git(l.Here.Dir, "rev-parse", "HEAD")
-		tree := b.git(l.Here.Dir, "rev-parse", "HEAD^{tree}")
-		c := ralph.Change{
-			TaskID: other, SessionID: uuid.NewString(), Base: base, Tree: tree,
-			Head: b.git(l.Here.Dir, "commit-tree", tree, "-p", base, "-m", "B"),
+		if line, lerr := store.Read(ctx, b.db, (*store.Tx).Line); lerr != nil || len(line) > 0 {
+			t.Errorf("in the line are %+v, %v", line, lerr)
 		}
-		err := b.db.Tx(ctx, func(tx *store.Tx) error {
-			_, err := tx.StartSession(store.Start{ID: c.SessionID, Task: other, Origin: ralph.FromHuman})
-			return err
-		})
-		within, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		if _, terr := l.Merger.Try(within, c); terr != nil {
-			err = errors.Join(err, fmt.Errorf("it is waited for: %w", terr))
-		}
-		if err != nil {
-			t.Error(err)
-		}
-		return report, err
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 	}))
 }
 

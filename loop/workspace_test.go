@@ -79,27 +79,58 @@ func TestASessionInAWorkspace(t *testing.T) {
 	}
 }
 
-// TestADoneWhoseChangesGitCannotCompareIsNotAccepted: its commit may name objects that nobody else could get.
-func TestADoneWhoseChangesGitCannotCompareIsNotAccepted(t *testing.T) {
+// TestWhatGitCannotTellIsReported: the reason names what is unknown of a session. A done is not accepted if its commit may
+// name objects that nobody else could get.
+func TestWhatGitCannotTellIsReported(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *'diff-tree -r --raw'*) echo 'fatal: no memory' >&2; exit 128 ;; esac\nexec %s \"$@\"\n", git)
+	fails := filepath.Join(bin, "fails")
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *\"$(cat %s)\"*) echo 'fatal: no memory' >&2; exit 128 ;; esac\nexec %s \"$@\"\n", fails, git)
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	b := newWorkshop(t)
-	l := b.tree()
-	if err := os.Mkdir(filepath.Join(l.Here.Dir, ".git/reftable"), 0o700); err != nil { // what go-git cannot read
-		t.Fatal(err)
-	}
-	id := b.add(ralph.Task{Title: "A"})
-	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
-	if task := b.task(id); task.Status != ralph.Pending || !strings.Contains(task.StatusReason, "the done could not be checked: ") {
-		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	for _, tt := range []struct {
+		fails  string // part of git's arguments; a space at the end stands for the target
+		before *turn  // of an earlier session
+		turn   turn
+		want   string
+	}{
+		{"diff-tree -r --raw", nil, turn{say: finish, answer: "over"}, "the done could not be checked: "},
+		{"--raw --numstat", nil, turn{say: halt}, "partial: the rest; could not be looked at: which files were changed ("},
+		{"%H%x1f%an%x1f%s", nil, turn{say: halt}, "partial: the rest; could not be looked at: which commits were made ("},
+		{"trailers:only", nil, turn{say: halt}, "partial: the rest; could not be looked at: the authors, dates and words of its commits ("},
+		{
+			"rev-list --count", nil,
+			turn{git: "checkout -q -b x;commit -q --allow-empty -m x;checkout -q -", say: halt},
+			"partial: the rest; could not be looked at: what it left on branches of its own (",
+		},
+		{"--raw --numstat ", &turn{write: []string{"part"}, say: halt}, turn{say: halt}, "partial: the rest; could not be looked at: whether a secret was committed ("},
+	} {
+		t.Run(tt.want, func(t *testing.T) {
+			write(t, fails, "nothing")
+			b := newWorkshop(t)
+			l := b.tree("test ! -e a || echo nothing > " + fails)                               // a check would have git work again
+			if err := os.Mkdir(filepath.Join(l.Here.Dir, ".git/reftable"), 0o700); err != nil { // what go-git cannot read
+				t.Fatal(err)
+			}
+			id := b.add(ralph.Task{Title: "A"})
+			if tt.before != nil {
+				b.once(l, &speech{b: b, turns: []turn{*tt.before}, ending: ralph.Finished})
+			}
+			if strings.HasSuffix(tt.fails, " ") {
+				tt.fails += b.git(l.Here.Dir, "rev-parse", "HEAD")
+			}
+			write(t, fails, tt.fails)
+			tt.turn.write = []string{"a"}
+			b.once(l, &speech{b: b, turns: []turn{tt.turn}, ending: ralph.Finished})
+			if task := b.task(id); task.Status != ralph.Pending || !strings.HasPrefix(task.StatusReason, tt.want) {
+				t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+			}
+		})
 	}
 }
 

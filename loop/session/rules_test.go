@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,6 +113,26 @@ func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
 	}})
 	if got := s.TurnEnded(t.Context(), agent.Turn{}); got != (agent.Answer{}) || looked != 1 || s.clock.paused() {
 		t.Errorf("it is told %+v, %d warnings, and the clock stands still: %t", got, looked, s.clock.paused())
+	}
+}
+
+// TestAnAgentIsNotRemindedWhereNothingCanBeStored: it may have closed, and would call in vain again.
+func TestAnAgentIsNotRemindedWhereNothingCanBeStored(t *testing.T) {
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "state", "ralph.db")), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := db.Tx(ctx, func(*store.Tx) error {
+		cancel() // so that it does not wait for room
+		return syscall.ENOSPC
+	}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	s := &Session{Parts: Parts{Config: &order.Config{Rules: signals.Rules{Reminders: 1}}, Store: db}}
+	if got, err := s.reply(t.Context(), agent.Turn{}); !got.Over || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("it is told %+v, %v", got, err)
 	}
 }
 
