@@ -327,6 +327,7 @@ func TestALeaseLastsForTheVerification(t *testing.T) {
 	marks := t.TempDir()
 	command, running, proceed := blocker(marks)
 	l := b.tree()
+	l.Limits.SessionSeconds = 3600 // a review may take as long
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
 	write(t, filepath.Join(workspaceOf(c), "made"), "x")

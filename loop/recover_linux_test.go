@@ -16,21 +16,21 @@ import (
 // would write to the files of the next one.
 func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 	t.Parallel()
-	for _, ended := range []bool{false, true} {
+	for _, before := range []string{"killed", "ended", "none"} {
 		b := newWorkshop(t)
 		l := b.tree()
 		l.Agent, l.Here.Tree.Marker = everybody{}, "RALPH_LOOK="+b.state
 		l.Limits = ralph.Limits{MaxSessions: 1, MaxTasks: 1, MaxSeconds: 60, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionCostUSD: 1, StagnantMaximum: 1, Attempts: 1}
-		err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
+		b.tx(func(tx *store.Tx) error {
+			if before == "none" {
+				return nil
+			}
 			run, err := tx.StartRun(gone(), l.Limits, l.Sandbox)
-			if err == nil && ended {
+			if err == nil && before == "ended" {
 				err = tx.EndRun(run.ID, 0, "nothing is left to do")
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		look := exec.Command("sleep", "600")
 		look.Env = []string{l.Here.Tree.Marker}
 		if err := look.Start(); err != nil {
@@ -44,13 +44,13 @@ func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 			close(gone)
 		}()
 		run(t, l)
-		if !ended {
+		if before == "killed" {
 			<-gone // or until the test's time limit
 			continue
 		}
 		select {
 		case <-gone:
-			t.Error("a look was ended though the run before had ended by itself")
+			t.Errorf("a look was ended though the run before was not killed: %s", before)
 		default:
 			if err := look.Process.Kill(); err != nil {
 				t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,6 +165,23 @@ func TestRoomForAnotherSession(t *testing.T) {
 	}, run)
 	if seen, err := r.readOutlook(t.Context()); err == nil {
 		t.Errorf("without a record of what is spent: got %+v", seen)
+	}
+}
+
+// TestASessionIsNotAtFaultForAFullDisk: the run ends, and the next one decides on the session.
+func TestASessionIsNotAtFaultForAFullDisk(t *testing.T) {
+	t.Parallel()
+	db, run, _ := openStore(t, 1)
+	row := ralph.Session{ID: uuid.NewString(), TaskID: 1}
+	start := store.Start{ID: row.ID, Task: row.TaskID, Run: run}
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.StartSession(start); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := courseOf(&Loop{Store: db}, run).undecided(t.Context(), row, syscall.ENOSPC); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("got %v", err)
+	}
+	if list, err := store.Read(t.Context(), db, (*store.Tx).Undecided); err != nil || len(list) > 0 {
+		t.Errorf("noted is %+v, %v", list, err)
 	}
 }
 

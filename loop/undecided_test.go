@@ -223,20 +223,24 @@ func TestATaskWhoseSessionHasNoRecordIsWorkedOnAgain(t *testing.T) {
 // TestASessionWhoseWorkspaceCannotBeOpenedIsNotDecided as if it had worked in people's tree.
 func TestASessionWhoseWorkspaceCannotBeOpenedIsNotDecided(t *testing.T) {
 	t.Parallel()
-	b := newWorkshop(t)
-	l := b.tree()
-	id, session := b.add(ralph.Task{Title: "A"}), uuid.NewString()
-	b.tx(func(tx *store.Tx) error {
-		_, err := tx.StartSession(store.Start{ID: session, Task: id, Dir: filepath.Join(l.Pool.Dir, "1", "tree")})
-		return err
-	})
-	if err := os.MkdirAll(l.Pool.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(l.Pool.Dir, "1"), "no folder")
-	result, _ := b.run(l, func() {})
-	if task := b.task(id); task.Status != ralph.InProgress || !strings.Contains(strings.Join(result.Reasons, "\n"), "could not be decided: workspace 1: ") {
-		t.Errorf("it is %s, and the run ended with %q", task.Status, result.Reasons)
+	for _, worker := range []string{"", "ann"} {
+		b := newWorkshop(t)
+		l := b.tree()
+		id := b.add(ralph.Task{Title: "A"})
+		start := store.Start{ID: uuid.NewString(), Task: id, Worker: worker, Dir: filepath.Join(l.Pool.Dir, "1", "tree")}
+		if worker != "" {
+			start.Lease = session.Lease
+		}
+		b.tx(func(tx *store.Tx) error { _, err := tx.StartSession(start); return err })
+		b.passed.Store(int64(2 * session.Lease))
+		if err := os.MkdirAll(l.Pool.Dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(l.Pool.Dir, "1"), "no folder")
+		result, _ := b.run(l, func() {})
+		if task := b.task(id); task.Status != ralph.InProgress || !strings.Contains(strings.Join(result.Reasons, "\n"), "could not be decided: workspace 1: ") {
+			t.Errorf("of the worker %q it is %s, and the run ended with %q", worker, task.Status, result.Reasons)
+		}
 	}
 }
 

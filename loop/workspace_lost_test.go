@@ -15,6 +15,7 @@ import (
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
+	"ralph/loop/session"
 	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
@@ -179,6 +180,30 @@ func TestALostSessionHasOneCandidate(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestADoneThatWasHandedOver by a machine that was lost is checked, and people are told so.
+func TestADoneThatWasHandedOver(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	l := b.tree("test -e part")
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	ws := b.lose(l, id, lost)
+	write(t, ws.Path("part"), "x")
+	if _, err := b.db.Say(t.Context(), id, lost, "agent", finish); err != nil {
+		t.Fatal(err)
+	}
+	row := b.last()
+	row.Dir = "/elsewhere"
+	l.Agent = deed(nil)
+	_, err := l.Sessions().Recover(t.Context(), session.Place{Workspace: ws, HandedOver: true}, row)
+	if err = errors.Join(err, ws.Release()); err != nil {
+		t.Fatal(err)
+	}
+	task, s := b.task(id), b.last()
+	if task.Status != ralph.Merging || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "another machine checked the change that it had handed over") {
+		t.Errorf("it is %s: %s; noted %q", task.Status, task.StatusReason, s.Notes)
+	}
 }
 
 // TestTheWorkspaceOfALostSessionIsUsedAgain by the run that has decided it.

@@ -320,7 +320,9 @@ func TestAWorkersWorkspaceIsFreeOnceItsClaimIsOver(t *testing.T) {
 			if err := l.Lapse(t.Context()); err != nil {
 				return err
 			}
-			return dropped(c, "it has lapsed")
+			write(t, filepath.Join(workspaceOf(c), "more"), "x")
+			ref := ralph.Change{SessionID: c.SessionID()}.Ref()
+			return errors.Join(dropped(c, "it has lapsed"), dropped(c, "your work stays as "+ref))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -364,24 +366,27 @@ func TestASessionThatGetsNoWorkspaceIsNotBegunElsewhere(t *testing.T) {
 	}
 }
 
-// TestAnswersToAnAcceptedDone: the merge, or the reason to wait.
-func TestAnswersToAnAcceptedDone(t *testing.T) {
+// TestAnswersToAClosedClaim: the merge of an accepted done, or the reason to wait.
+func TestAnswersToAClosedClaim(t *testing.T) {
 	t.Parallel()
+	fails := func(_ *workshop, l *loop.Loop) {
+		if err := os.Mkdir(filepath.Join(l.Here.State, "merge.lock"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, tt := range map[string]struct {
+		say    signals.Payload
 		before func(b *workshop, l *loop.Loop)
 		want   ralph.Status
 		says   string // its end
 		logged bool
 	}{
-		"it is merged": {func(*workshop, *loop.Loop) {}, ralph.Completed, ": made it", false},
-		"merging is paused": {func(b *workshop, _ *loop.Loop) {
+		"it is merged": {finish, func(*workshop, *loop.Loop) {}, ralph.Completed, ": made it", false},
+		"merging is paused": {finish, func(b *workshop, _ *loop.Loop) {
 			b.tx(func(tx *store.Tx) error { return tx.PauseMerging("by Eva") })
 		}, ralph.Merging, "; not merged yet: merging is paused: by Eva", false},
-		"merging fails": {func(_ *workshop, l *loop.Loop) {
-			if err := os.Mkdir(filepath.Join(l.Here.State, "merge.lock"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}, ralph.Merging, "merge.lock: is a directory", true},
+		"merging fails":     {finish, fails, ralph.Merging, "merge.lock: is a directory", true},
+		"nothing is merged": {halt, fails, ralph.Pending, "partial: the rest", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWorkshop(t)
@@ -394,7 +399,7 @@ func TestAnswersToAnAcceptedDone(t *testing.T) {
 			c := b.claim(l, id, "ann")
 			dir, _ := c.Workspace()
 			write(t, filepath.Join(dir, "made"), "x")
-			b.say(c, signals.Done{Summary: "made it"})
+			b.say(c, tt.say)
 			tt.before(b, l)
 			_, d, err := c.Close(t.Context())
 			if err != nil || d.Status != tt.want || b.task(id).Status != tt.want || !strings.HasSuffix(d.StatusReason, tt.says) || logged != tt.logged {
