@@ -248,7 +248,6 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 	if err != nil {
 		f.missed("which commits were made", err)
 	}
-	f.commits = []string{}
 	for _, c := range commits {
 		f.commits = append(f.commits, c.ID)
 	}
