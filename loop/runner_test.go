@@ -3,6 +3,8 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -168,20 +170,32 @@ func TestRoomForAnotherSession(t *testing.T) {
 	}
 }
 
-// TestASessionIsNotAtFaultForAFullDisk: the run ends, and the next one decides on the session.
-func TestASessionIsNotAtFaultForAFullDisk(t *testing.T) {
+// TestWhyASessionIsNotDecided: it is noted, unless the next look decides on it. A full disk ends the run.
+func TestWhyASessionIsNotDecided(t *testing.T) {
 	t.Parallel()
-	db, run, _ := openStore(t, 1)
-	row := ralph.Session{ID: uuid.NewString(), TaskID: 1}
-	start := store.Start{ID: row.ID, Task: row.TaskID, Run: run}
-	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.StartSession(start); return err }); err != nil {
-		t.Fatal(err)
-	}
-	if err := courseOf(&Loop{Store: db}, run).undecided(t.Context(), row, syscall.ENOSPC); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("got %v", err)
-	}
-	if list, err := store.Read(t.Context(), db, (*store.Tx).Undecided); err != nil || len(list) > 0 {
-		t.Errorf("noted is %+v, %v", list, err)
+	for _, tt := range []struct {
+		why         error
+		ends, noted bool
+	}{
+		{nil, false, false},
+		{errors.New("broken"), false, true},
+		{fmt.Errorf("it is late: %w", session.ErrSettled), false, false},
+		{fmt.Errorf("nobody answers: %w", merging.ErrAway), false, false},
+		{fmt.Errorf("write: %w", syscall.ENOSPC), true, false},
+	} {
+		db, run, _ := openStore(t, 1)
+		row := ralph.Session{ID: uuid.NewString(), TaskID: 1}
+		start := store.Start{ID: row.ID, Task: row.TaskID, Run: run}
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.StartSession(start); return err }); err != nil {
+			t.Fatal(err)
+		}
+		c := courseOf(&Loop{Store: db, Log: slog.New(slog.DiscardHandler)}, run)
+		if err := c.undecided(t.Context(), row, tt.why); (err != nil) != tt.ends || tt.ends && !errors.Is(err, tt.why) {
+			t.Errorf("%v: got %v", tt.why, err)
+		}
+		if list, err := store.Read(t.Context(), db, (*store.Tx).Undecided); err != nil || (len(list) > 0) != tt.noted {
+			t.Errorf("%v: noted is %+v, %v", tt.why, list, err)
+		}
 	}
 }
 
