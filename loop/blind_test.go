@@ -48,15 +48,17 @@ func TestUnreadableWorkIsNotJudged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		say  signals.Payload
+		gone string // in the workspace
 		want string
 	}{
-		{finish, "the done could not be checked: "},
-		{halt, "partial: the rest; could not be looked at: what it made in its workspace, which is kept there ("},
+		{finish, "", "the done could not be checked: "},
+		{halt, "", "partial: the rest; could not be looked at: what it made in its workspace, which is kept there ("},
+		{halt, ".git", "stopped; changed nothing: a part; could not be looked at: .git was removed"},
 	} {
 		b := newWorkshop(t)
 		id := b.add(ralph.Task{Title: "A"})
 		b.once(b.repository("true"), deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-			err := os.RemoveAll(a.Dir)
+			err := os.RemoveAll(filepath.Join(a.Dir, tt.gone))
 			_, serr := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", tt.say)
 			return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, serr)
 		}))

@@ -231,8 +231,8 @@ func TestResultsOfSessions(t *testing.T) {
 			if got := len(s.Unchanged) == 4; got != tt.stagnant {
 				t.Errorf("unchanged are %q", s.Unchanged)
 			}
-			if exists(filepath.Join(l.Here.State, "sessions", s.ID, "objects")) {
-				t.Error("the objects of its snapshots are still there")
+			if left, err := filepath.Glob(filepath.Join(l.Pool.Dir, "1", "git", "scratch*")); len(left) > 0 || err != nil {
+				t.Errorf("the objects of its snapshots are still there: %q, %v", left, err)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -268,7 +269,8 @@ func TestRemovedFoldersAreNotMadeAnew(t *testing.T) {
 		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
 	}
-	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "made"), "x")
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, os.RemoveAll(b.state)
 	})
 	if _, err := l.Run(t.Context()); !errors.Is(err, store.ErrGone) || exists(b.state) {

@@ -3,6 +3,8 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -315,6 +317,8 @@ func TestASessionThatComesBackLate(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("true")
+	said := ""
+	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said += message + "\n" }})
 	id := b.add(ralph.Task{Title: "A"})
 	late := ""
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -334,6 +338,9 @@ func TestASessionThatComesBackLate(t *testing.T) {
 	}))
 	if task := b.task(id); task.Status != ralph.Pending || task.Attempts != 0 || exists(filepath.Join(l.Here.Dir, "part")) {
 		t.Errorf("its task is %s after %d attempts: %s", task.Status, task.Attempts, task.StatusReason)
+	}
+	if !strings.HasPrefix(said, "a session counted as lost; ") {
+		t.Errorf("it says %q", said)
 	}
 	ref := workspace.LostRef(late)
 	if made := strings.TrimSpace(b.git(l.Here.Dir, "show", ref+":part")); made != "x" {

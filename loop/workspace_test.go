@@ -204,6 +204,25 @@ func TestAProtectedFileThatASessionChangedInItsWorkspace(t *testing.T) {
 	}
 }
 
+// TestAPlanKeepsNoChange, whatever its session changed in its workspace.
+func TestAPlanKeepsNoChange(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	id := b.add(ralph.Task{Title: "A", Role: ralph.RolePlan})
+	b.once(b.tree(), deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "made"), "x")
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	b.tx(func(tx *store.Tx) error {
+		c, kept, err := tx.ChangeOf(id)
+		if kept {
+			t.Errorf("kept is %+v", c)
+		}
+		return err
+	})
+}
+
 // TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped: its work does not wait for the next run.
 func TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped(t *testing.T) {
 	t.Parallel()
