@@ -289,6 +289,7 @@ func TestAClaimThatItsWorkerEndedIsNotJudgedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	write(t, filepath.Join(workspaceOf(c), "other"), "x")
 	if err := loop.LapseOne(t.Context(), l, lapsed[0]); err != nil {
 		t.Fatal(err)
 	}

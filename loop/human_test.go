@@ -127,9 +127,9 @@ func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWorkshop(t)
-			l := b.tree("test -f made")
+			l := b.tree()
 			l.Check.Protect = []string{"kept"}
-			id := b.add(ralph.Task{Title: "A"})
+			id := b.add(ralph.Task{Title: "A", Verify: []string{"test -f made"}})
 			s := b.claimFor(l, id, "ann")
 			want := ralph.InProgress
 			if c.setUp != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,8 +254,12 @@ func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 	if err := l.Lapse(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := b.last(); s.Ending != ralph.Interrupted || s.Reason != "interrupted: its task was called off or amended" {
+	s := b.last()
+	if s.Ending != ralph.Interrupted || s.Reason != "interrupted: its task was called off or amended" {
 		t.Errorf("it is %s: %s", s.Ending, s.Reason)
+	}
+	if !slices.Contains(s.Unchanged, "work_tree") {
+		t.Errorf("unchanged are %q", s.Unchanged)
 	}
 }
 
