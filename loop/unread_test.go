@@ -145,7 +145,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 		{"a worker", 1, "", func(b *workshop, l *loop.Loop, begin func()) error {
 			c := b.claim(l, 1, "ann")
 			b.say(c, finish)
-			write(b.t, filepath.Join(l.Here.Dir, "made"), "x")
+			write(b.t, filepath.Join(workspaceOf(c), "made"), "x")
 			b.passed.Add(int64(time.Second))
 			b.tx(func(tx *store.Tx) error {
 				_, err := tx.AddComment(ralph.Comment{TaskID: 1, Author: "eve", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "mind"})
