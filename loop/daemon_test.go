@@ -290,10 +290,15 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 				b.worker.takes = time.Minute
 				time.Sleep(23*time.Hour + 57*time.Minute)
 				b.stopAt(4*time.Minute + 30*time.Second)
+				var waiting ralph.Run
+				time.AfterFunc(2*time.Minute+30*time.Second, func() { waiting = b.doing(t) })
 				b.expect(t, b.serve(t)(), ralph.ExitStopped, tt.starts...)
-				want := "waiting until Jan 2 00:00:00: " + tt.why + "; it goes on at midnight"
+				want, until := "waiting until Jan 2 00:00:00: "+tt.why+"; it goes on at midnight", newYear.AddDate(0, 0, 1)
 				if tt.month {
-					want = "waiting until Feb 1 00:00:00: " + tt.why + "; it goes on with the next month"
+					want, until = "waiting until Feb 1 00:00:00: "+tt.why+"; it goes on with the next month", newYear.AddDate(0, 1, 0)
+				}
+				if !waiting.WaitUntil.Equal(until) {
+					t.Errorf("it waits until %s, want %s", waiting.WaitUntil, until)
 				}
 				if !slices.Contains(b.heart.statuses, want) {
 					t.Errorf("it said %q, want %q", b.heart.statuses, want)

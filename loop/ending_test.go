@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -254,4 +255,37 @@ func TestResultsOfOneMomentEndARun(t *testing.T) {
 			t.Errorf("status %d (%q) after %s", result.Status, result.Reasons, time.Since(began))
 		}
 	})
+}
+
+// TestARunThatIsStoppedAtOnceNamesAllReasons: also those of the sessions that end with it, or the failure of one.
+func TestARunThatIsStoppedAtOnceNamesAllReasons(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		fails error
+		want  []string
+	}{
+		{nil, []string{"stopped by a signal", "the agent's credentials were refused: expired"}},
+		{errors.New("no memory"), []string{"no memory"}},
+	} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			ctx, stop := context.WithCancel(t.Context())
+			time.AfterFunc(time.Minute, stop)
+			b.Parallel = 3
+			b.add(t, "one", "two")
+			b.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				<-ctx.Done()
+				switch {
+				case a.TaskID == 2:
+					time.Sleep(time.Minute)
+					return agent.Report{Ending: ralph.Interrupted, CostKnown: true}, nil
+				case tt.fails != nil:
+					return agent.Report{}, tt.fails
+				}
+				return agent.Report{Ending: ralph.AuthFailed, Reason: "expired", CostKnown: true}, nil
+			})
+			if result, err := b.Run(ctx); !errors.Is(err, tt.fails) || !slices.Equal(result.Reasons, tt.want) {
+				t.Errorf("it ended with %q, %v; want %q", result.Reasons, err, tt.want)
+			}
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,21 +50,18 @@ func (r *runner) heed(ctx context.Context, full bool) error {
 	return nil
 }
 
-// finish waits for the sessions, then merges as much as it can. It returns further reasons to end the run. The first
-// failure of ralph itself cancels the rest.
-func (r *runner) finish(ctx context.Context, cancel func()) (ends []end, failure error) {
-	for {
-		err := r.heed(ctx, r.busy())
+// finish waits for the sessions of a run that is stopped at once. It returns further reasons to end the run, or the
+// first failure of ralph itself.
+func (r *runner) finish(ctx context.Context) (ends []end, failure error) {
+	for r.busy() {
+		err := r.heed(ctx, true)
 		if e := (*end)(nil); errors.As(err, &e) {
 			ends = append(ends, *e)
-		} else if err != nil && !errors.Is(err, errAgain) && !r.awaitGit(err) && failure == nil {
-			failure = err
-			cancel()
-		}
-		if !r.busy() && len(r.ended) == 0 {
-			return ends, failure
+		} else if !r.awaitGit(err) {
+			failure = cmp.Or(failure, err)
 		}
 	}
+	return ends, failure
 }
 
 // stagnantWarning is how many tasks before the limit people are warned that nothing changes.
@@ -87,7 +85,7 @@ func (r *runner) ending(ctx context.Context, e *end) (on bool, ends []end, err e
 		err = r.heed(ctx, false)
 		if e := (*end)(nil); errors.As(err, &e) {
 			ends = append(ends, *e)
-		} else if err != nil && !errors.Is(err, errAgain) && !r.awaitGit(err) {
+		} else if err != nil && !r.awaitGit(err) {
 			return false, ends, err
 		}
 	}

@@ -29,13 +29,13 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			on, first, err := r.ending(ctx, e)
 			if err != nil {
 				cancel()
-				_, more := r.finish(ctx, cancel)
+				_, more := r.finish(ctx)
 				return nil, errors.Join(err, more)
 			}
 			if on {
 				continue
 			}
-			ends, err := r.finish(ctx, cancel)
+			ends, err := r.finish(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -49,7 +49,7 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return slices.Concat([]end{*e}, first, ends, rest), err
 		default:
 			cancel()
-			_, more := r.finish(ctx, cancel)
+			_, more := r.finish(ctx)
 			return nil, errors.Join(err, more)
 		}
 	}

@@ -62,6 +62,10 @@ func (p *performer) Work(ctx context.Context, a agent.Assignment) (agent.Report,
 
 func (p *performer) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
+func (*performer) Profile() *agent.Profile {
+	return &agent.Profile{ToolPrefix: "mcp__ralph__", Escalates: true, LogIn: "log in with `it`"}
+}
+
 // perform makes the bench's agent play these acts.
 func (b *bench) perform(acts ...act) *performer {
 	p := &performer{b: b, acts: acts, takes: time.Second}
@@ -115,11 +119,13 @@ func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatDoesNothingTwiceInARowEndsARun, but not if it worked in between.
-func TestAnAgentThatDoesNothingTwiceInARowEndsARun(t *testing.T) {
+// TestAnAgentThatCannotWorkEndsARun: one that does nothing does so twice in a row, not if it worked in between.
+func TestAnAgentThatCannotWorkEndsARun(t *testing.T) {
 	t.Parallel()
 	nothing := act{report: agent.Report{Ending: ralph.NoWork, Reason: "it is not logged in"}}
 	tools := act{report: agent.Report{Ending: ralph.MCPFailed, Reason: "no tools"}}
+	poor := act{report: agent.Report{Ending: ralph.Billing, Reason: "it is empty"}}
+	unknown := act{report: agent.Report{Ending: ralph.AuthFailed, Reason: "expired"}}
 	end := act{change: true, say: []signals.Payload{finish}}
 	for _, tt := range []struct {
 		name     string
@@ -131,6 +137,8 @@ func TestAnAgentThatDoesNothingTwiceInARowEndsARun(t *testing.T) {
 		{"twice in a row", []act{nothing, nothing, end}, ralph.ExitAgent, "the agent did nothing at all, twice in a row: it is not logged in", 2},
 		{"once and again", []act{nothing, end, nothing, end}, ralph.ExitOK, "nothing is left to do", 4},
 		{"for other reasons", []act{nothing, tools, nothing, end}, ralph.ExitOK, "nothing is left to do", 5},
+		{"without credit", []act{poor, end}, ralph.ExitAgent, "the agent's account has no credit: it is empty", 1},
+		{"without a login", []act{unknown, end}, ralph.ExitAgent, "the agent's credentials were refused: expired; log in with `it`, then `ralph run`", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
