@@ -72,9 +72,10 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 		return tx.Next()
 	}
 	queue, err := tx.Queue(len(r.jobs) + scopeLook)
-	if queue = append(alone, queue...); err != nil || len(queue) == 0 {
+	if err != nil {
 		return task, false, err
 	}
+	queue = append(alone, queue...)
 	b := inWork{tasks: map[int64]bool{}, kinds: map[string]int{}, passed: r.passed}
 	if b.most, err = tx.DisciplineBounds(); err != nil {
 		return task, false, err
@@ -92,9 +93,6 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 		b.files, err = append(b.files, scope...), cmp.Or(err, serr)
 	}
 	b.scopes = func(id int64) []string {
-		if len(b.files) == 0 {
-			return nil
-		}
 		scope, serr := tx.Scope(id)
 		err = cmp.Or(err, serr)
 		return scope

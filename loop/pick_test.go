@@ -3,6 +3,7 @@ package loop
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -143,7 +144,7 @@ func TestMaxOpen(t *testing.T) {
 			defer db.Close()
 			r := &runner{course: courseOf(&Loop{Store: db, Merger: &merging.Merger{
 				Rules: merging.Rules{Pulls: tt.pulls, MaxOpen: tt.most},
-			}}, 0)}
+			}}, 0), held: "what held it before"}
 			if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 				for n := range tt.reviewing + tt.again + tt.queued {
 					id, err := tx.AddTask(ralph.Task{Title: fmt.Sprint("Task ", n), Priority: 2}, "human")
@@ -199,7 +200,7 @@ func inReview(tx *store.Tx, id int64, again bool) error {
 		tx.ReviewRound(c, c.Head, c.Tree, "a review", "", nil))
 }
 
-// TestATaskThatIsGoneIsNoError; anything else that is not found is one.
+// TestATaskThatIsGoneIsNoError, nor is one that waits for the remote; anything else that is not found is one.
 func TestATaskThatIsGoneIsNoError(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
@@ -211,11 +212,15 @@ func TestATaskThatIsGoneIsNoError(t *testing.T) {
 	if err := db.Tx(t.Context(), func(tx *store.Tx) (err error) { id, err = tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
 		t.Fatal(err)
 	}
-	r := &runner{course: courseOf(&Loop{Store: db}, 0)}
+	r := &runner{course: courseOf(&Loop{Store: db, Log: slog.New(slog.DiscardHandler)}, 0)}
 	if err := r.missed(t.Context(), id+1, ralph.ErrNotFound); err != nil {
 		t.Errorf("of a task that is gone it says %v", err)
 	}
 	if err := r.missed(t.Context(), id, ralph.ErrNotFound); !errors.Is(err, ralph.ErrNotFound) {
 		t.Errorf("of a task that is there it says %v", err)
+	}
+	began := time.Now()
+	if err := r.missed(t.Context(), id, merging.ErrAway); err != nil || r.missedTask != 0 || r.remoteNext.Before(began.Add(step)) {
+		t.Errorf("without the remote it says %v, and waits until %s", err, r.remoteNext)
 	}
 }
