@@ -265,6 +265,20 @@ func TestARemoteThatIsAwayIsNoReasonToWait(t *testing.T) {
 	})
 }
 
+// TestATaskWaitsForTheRemote that its work is built on.
+func TestATaskWaitsForTheRemote(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Merger.Push, b.Limits.MaxSeconds = "origin", 600
+		b.tx(t, func(tx *store.Tx) error { return tx.WaitForRemote(time.Hour, time.Hour) })
+		b.add(t, "one")
+		b.expect(t, b.serve(t)(), ralph.ExitLimit)
+		if want := "waiting for the remote, which cannot be reached until Jan 1 01:00:00"; !slices.Contains(b.heart.statuses, want) {
+			t.Errorf("it said %q, want %q", b.heart.statuses, want)
+		}
+	})
+}
+
 // TestAUsageWindowThatIsUsedUpIsWaitedFor by this run and by the next one.
 func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	t.Parallel()
