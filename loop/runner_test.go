@@ -317,6 +317,22 @@ func TestASchedulerIsWatchedWhileItAppliesAResult(t *testing.T) {
 	}
 }
 
+// TestASessionIsWatchedFromItsBeginning, before its workspace is made ready.
+func TestASessionIsWatchedFromItsBeginning(t *testing.T) {
+	t.Parallel()
+	db, run, _ := openStore(t, 1)
+	w := &watch{}
+	r := newRunner(&Loop{Store: db, Heart: w}, run)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.jobsCtx = over // it ends before it does anything
+	err := r.begin(t.Context(), ralph.Task{ID: 1})
+	<-r.over
+	if r.rests(); err != nil || w.within == 0 {
+		t.Errorf("nobody watches for it, %v", err)
+	}
+}
+
 // TestTheGraceBeginsWithTheSignal: what is done after a session gets the rest of it.
 func TestTheGraceBeginsWithTheSignal(t *testing.T) {
 	t.Parallel()
