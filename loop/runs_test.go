@@ -279,6 +279,19 @@ func TestATaskWaitsForTheRemote(t *testing.T) {
 	})
 }
 
+// TestARunEndsWithAWorkspaceThatCannotBeSetUp: no other one could.
+func TestARunEndsWithAWorkspaceThatCannotBeSetUp(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Pool.Setup = []string{"echo no compiler; exit 3"}
+		b.add(t, "one")
+		result := b.serve(t)()
+		if b.expect(t, result, ralph.ExitUsage); !strings.Contains(result.Reasons[0], "no compiler") {
+			t.Errorf("it ended with %q", result.Reasons)
+		}
+	})
+}
+
 // TestAUsageWindowThatIsUsedUpIsWaitedFor by this run and by the next one.
 func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	t.Parallel()
