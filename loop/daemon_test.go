@@ -330,6 +330,19 @@ func TestARunWithALimitOfTheDayEnds(t *testing.T) {
 	})
 }
 
+// TestASessionEndsWithTheTimeOfItsRun, although it has some left.
+func TestASessionEndsWithTheTimeOfItsRun(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.Limits.MaxSeconds = 300
+		b.add(t, "one")
+		b.expect(t, b.serve(t)(), ralph.ExitLimit, "01 00:00")
+		if took := time.Since(newYear); took < 5*time.Minute || took > 6*time.Minute {
+			t.Errorf("it ended after %s", took)
+		}
+	})
+}
+
 func TestADaemonThatWaitsForMidnightIsStopped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {

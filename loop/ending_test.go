@@ -207,6 +207,35 @@ func TestPeopleAreWarnedBeforeARunEnds(t *testing.T) {
 	})
 }
 
+// TestWhatComesBetweenTwoTasksThatChangeNothing: only a session that changes something
+// shows that the run gets on.
+func TestWhatComesBetweenTwoTasksThatChangeNothing(t *testing.T) {
+	t.Parallel()
+	idle, end := act{say: []signals.Payload{halt}}, act{change: true, say: []signals.Payload{finish}}
+	ended := func(e ralph.Ending) act { return act{report: agent.Report{Ending: e, Reason: "why"}} }
+	for _, tt := range []struct {
+		name    string
+		between act
+		status  int
+	}{
+		{"a change", end, ralph.ExitFailed},
+		{"an agent that cannot work", ended(ralph.NoWork), ralph.ExitLimit},
+		{"an interruption", ended(ralph.Interrupted), ralph.ExitLimit},
+		{"a loss", ended(ralph.Lost), ralph.ExitLimit},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.Limits.StagnantMaximum, b.Limits.Attempts, b.Rules.Attempts = 2, 1, 1
+				b.perform(idle, tt.between, idle, end)
+				b.add(t, "one", "two", "three")
+				if result := b.serve(t)(); result.Status != tt.status {
+					t.Errorf("status %d (%q), want %d", result.Status, result.Reasons, tt.status)
+				}
+			})
+		})
+	}
+}
+
 // TestARefusedDoneIsNoStagnation if it has changed something.
 func TestARefusedDoneIsNoStagnation(t *testing.T) {
 	t.Parallel()

@@ -191,7 +191,7 @@ func (j *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 		return o, err
 	}
 	defer j.giveBack(ws)
-	if stopped, err := j.baselineFirst(ctx, task, ws); stopped || err != nil || closed(j.Stop) {
+	if stopped, err := j.baselineFirst(ctx, task, ws); stopped || err != nil {
 		return o, err
 	}
 	start := store.Start{Run: j.id, Number: j.number, Of: j.Width()}

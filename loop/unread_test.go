@@ -266,3 +266,25 @@ func TestAnUnreadableStateOfAgentsIsReported(t *testing.T) {
 		t.Errorf("it ended with %+v, %v", result, err)
 	}
 }
+
+// TestAnUnreadableResultBeforeASessionIsReported: without a baseline the session would be judged by other rules.
+func TestAnUnreadableResultBeforeASessionIsReported(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	l := b.tree("true")
+	b.add(ralph.Task{Title: "A"})
+	b.add(ralph.Task{Title: "B"})
+	l.OnRed, l.Rules.Attempts, l.Limits = loop.RedGo, 1, ralph.Limits{
+		MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 9, MaxDayCostUSD: 9, MaxMonthCostUSD: 9, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 9, Attempts: 1, StagnantMaximum: 9,
+	}
+	sessions := 0
+	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		sessions++
+		b.raw(`UPDATE verifications SET result = '{'`)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	})
+	if result, err := l.Run(t.Context()); err == nil || sessions != 1 {
+		t.Errorf("after %d sessions it ended with %+v, %v", sessions, result, err)
+	}
+}
