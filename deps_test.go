@@ -50,9 +50,11 @@ var imports = map[string][]string{
 	"ralph/internal/exchange":    {"ralph", "ralph/signals"},
 	"ralph/internal/files":       {},
 	"ralph/internal/advice":      {"ralph", "ralph/store"},
-	"ralph/internal/state":       {"ralph", "ralph/store", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/worktree"},
-	"ralph/internal/inbox":       {"ralph/internal/term", "ralph", "ralph/store", "ralph/internal/advice", "ralph/internal/exchange"},
-	"ralph/internal/demo":        {"ralph", "ralph/internal/state"},
+	"ralph/internal/state": {
+		"ralph", "ralph/store", "ralph/internal/files", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/worktree",
+	},
+	"ralph/internal/inbox": {"ralph/internal/term", "ralph", "ralph/store", "ralph/internal/advice", "ralph/internal/exchange"},
+	"ralph/internal/demo":  {"ralph", "ralph/internal/state"},
 	// Text for terminals and chats.
 	"ralph/internal/show": {
 		"ralph/internal/term",
@@ -122,7 +124,7 @@ var imports = map[string][]string{
 	"ralph/loop/gate/gatetest": {},
 	"ralph/loop/trial":         {"ralph/internal/testresult", "ralph/loop/gate"},
 	"ralph/loop/check": {
-		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/testresult",
+		"ralph", "ralph/signals", "ralph/store", "ralph/internal/files", "ralph/internal/proc", "ralph/internal/testresult",
 		"ralph/internal/worktree",
 		"ralph/loop/workspace",
 	},

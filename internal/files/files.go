@@ -1,4 +1,5 @@
-// Package files writes files atomically, and removes folders regardless of their modes.
+// Package files writes files atomically, reads files that others may have replaced by anything, and removes folders
+// regardless of their modes.
 package files
 
 import (
@@ -6,7 +7,28 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
+
+// ErrIrregular means that there is something else in the place of a file, such as a named pipe.
+var ErrIrregular = errors.New("is no regular file")
+
+// Open opens a regular file, or the one that a link leads to, for reading. It never waits, whatever is in its place;
+// the error is then [ErrIrregular].
+func Open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrIrregular}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
 
 // Write replaces or creates a file atomically.
 func Write(path string, text []byte, mode fs.FileMode) error {

@@ -118,3 +118,24 @@ func TestRemoveAllHoweverDeep(t *testing.T) {
 		t.Errorf("there are %v, %v", list, err)
 	}
 }
+
+// TestOpenNeverWaits, and opens only files.
+func TestOpenNeverWaits(t *testing.T) {
+	t.Chdir(t.TempDir())
+	script := `echo a > file && ln -s file link && mkfifo pipe && ln -s pipe to-pipe && mkdir dir && ln -s /dev/zero device && ln -s none lost`
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, want := range map[string]error{
+		"file": nil, "link": nil, "pipe": files.ErrIrregular, "to-pipe": files.ErrIrregular, "dir": files.ErrIrregular,
+		"device": files.ErrIrregular, "lost": fs.ErrNotExist,
+	} {
+		f, err := files.Open(name)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			err = f.Close()
+		}
+	}
+}

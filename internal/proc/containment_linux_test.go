@@ -370,3 +370,29 @@ func TestRunDoesNotWaitForADaemonWithTheOutputOpen(t *testing.T) {
 		t.Errorf("got %+v, %v; want one leftover", got, err)
 	}
 }
+
+// writer is a function as an [io.Writer].
+type writer func(p []byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+func TestRunDoesNotWaitForAnotherCommandWithTheOutputOpen(t *testing.T) {
+	t.Parallel()
+	stdin := pipe(t)
+	spec := shell("echo $$; read line; echo done")
+	spec.Stdin = stdin.r
+	var other *os.File // holds the output, and is not the command's
+	got, err := proc.Run(t.Context(), spec, 100, writer(func(p []byte) (_ int, err error) {
+		if other == nil {
+			other, err = os.OpenFile("/proc/"+strings.TrimSpace(string(p))+"/fd/1", os.O_WRONLY, 0)
+			err = errors.Join(err, stdin.w.Close())
+		}
+		return len(p), err
+	}))
+	if err != nil || !strings.HasSuffix(got.Output, "\ndone\n") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}

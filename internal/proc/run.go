@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// drainTime is the time for reading the output after the command has ended.
+const drainTime = 5 * time.Second
+
 // A Result is the outcome of a command that was [Run].
 type Result struct {
 	// Output is standard output and standard error in the order of writing: all of it, or its
@@ -54,11 +57,10 @@ func Run(ctx context.Context, spec Spec, maxOutput int, whole io.Writer) (Result
 
 	var result Result
 	result.Exit, result.Stopped, err = waitOrStop(ctx, p)
-	if err != nil {
-		// A process that could not be killed may keep the pipe open for ever.
-		err = errors.Join(err, r.SetReadDeadline(time.Now().Add(time.Second)))
-	}
-	err = errors.Join(err, <-read, closed)
+	// A process that could not be killed may keep the pipe open for ever, and so may one that is not the
+	// command's: the command has sent it the pipe, or it has opened the pipe by /proc.
+	limited := r.SetReadDeadline(time.Now().Add(drainTime))
+	err = errors.Join(err, limited, <-read, closed)
 	result.Output, result.Cut = out.text()
 	return result, err
 }
@@ -92,7 +94,7 @@ func drain(r io.Reader, out *clip, whole io.Writer) error {
 	return errors.Join(fmt.Errorf("keep the output: %w", err), late(rest))
 }
 
-// late drops the deadline's error, whose cause has been reported.
+// late drops the deadline's error: all that the command wrote has been read.
 func late(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"ralph"
+	"ralph/internal/files"
 	"ralph/internal/lazy"
 	"ralph/internal/text"
 	"ralph/internal/worktree"
@@ -202,21 +203,16 @@ func hasQueue(base string) (bool, error) {
 
 // readFile reads a small file; "" if it does not exist. A session may have replaced it by anything.
 func readFile(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+	f, err := files.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		return "", nil
-	}
-	if err != nil {
+	case errors.Is(err, files.ErrIrregular):
+		return "", fmt.Errorf("%s is no file: remove it", path)
+	case err != nil:
 		return "", fmt.Errorf("cannot tell where the queue is: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file: remove it", path)
-	}
-	if err != nil {
-		return "", err
-	}
 	text, err := io.ReadAll(io.LimitReader(f, 1<<16))
 	return string(text), err
 }

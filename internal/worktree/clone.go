@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
+	"ralph/internal/files"
 	"ralph/internal/lazy"
 )
 
@@ -326,26 +326,18 @@ func (t *Tree) copyHead() (at string, err error) {
 	return at, replace(own, text)
 }
 
-// readSmall reads up to most bytes of a regular file that ralph did not write. It never blocks.
+// readSmall reads a regular file of at most that many bytes, which ralph did not write.
 func readSmall(path string, most int64) (text []byte, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return readOpen(f, most)
-}
-
-// readOpen is readSmall for an open file, which it closes.
-func readOpen(f *os.File, most int64) (text []byte, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > most) {
-		err = fmt.Errorf("%s is no file of at most %d bytes", f.Name(), most)
+	text, err = io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, most)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.LimitReader(f, most))
+	return text, err
 }
 
 // renew recreates both git directories with HEAD at a commit.
@@ -502,9 +494,5 @@ func (c *Clone) Branch(name, commit string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	path := ".git/refs/heads/" + name
-	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return root.WriteFile(path, []byte(commit+"\n"), 0o644)
+	return Version{"100644", []byte(commit + "\n")}.Write(root, ".git/refs/heads/"+name)
 }

@@ -1,11 +1,15 @@
 package worktree_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -422,6 +426,57 @@ func TestRefsOfAClone(t *testing.T) {
 			refs, err := c.Refs(t.Context(), "refs/")
 			if !tt.broken && (serr != nil || err != nil || refs["refs/heads/own"] == "") {
 				t.Errorf("%v, %v: %v", serr, err, refs)
+			}
+		})
+	}
+}
+
+// TestPipesOfASession: nothing waits for a named pipe that a session has put in the place of a file.
+func TestPipesOfASession(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script string
+		look   func(ctx context.Context, tree *worktree.Tree, c *worktree.Clone) error
+	}{
+		"of the packed refs, which git waits for": {
+			"rm .git/packed-refs; mkfifo .git/packed-refs",
+			func(ctx context.Context, _ *worktree.Tree, c *worktree.Clone) error {
+				ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+				defer cancel()
+				if _, err := c.Ref(ctx, "refs/heads/none"); !errors.Is(err, context.DeadlineExceeded) {
+					return fmt.Errorf("the question for a ref ends with %w", err)
+				}
+				return nil
+			},
+		},
+		"of a branch that ralph moves": {
+			"mkfifo .git/refs/heads/tip",
+			func(ctx context.Context, tree *worktree.Tree, c *worktree.Clone) error {
+				base, err := tree.Ref(ctx, "HEAD")
+				if err = errors.Join(err, c.Branch("tip", base)); err != nil {
+					return err
+				}
+				if at, err := c.Ref(ctx, "refs/heads/tip"); at != base || err != nil {
+					return fmt.Errorf("it is at %q: %w", at, err)
+				}
+				return nil
+			},
+		},
+		"of a file that may hold secrets": {
+			"mkfifo .npmrc",
+			func(_ context.Context, _ *worktree.Tree, c *worktree.Clone) error {
+				if c.SecretFile(".npmrc") {
+					return errors.New("it has secrets")
+				}
+				return nil
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, tree, c := cloned(t, "true")
+			sh(t, c.Top(), tt.script)
+			if err := tt.look(t.Context(), tree, c); err != nil {
+				t.Error(err)
 			}
 		})
 	}

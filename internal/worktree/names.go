@@ -117,13 +117,14 @@ func (n *names) start(t *Tree) error {
 	return nil
 }
 
-// end ends the git process, which exits at the end of its input.
+// end ends the git process, which may be stopped, or wait for something that a session has put in the place of a file.
 func (n *names) end() {
 	if n.cmd == nil {
 		return
 	}
 	n.idle.Stop()
 	_, _ = n.in.Close(), n.out.Close()
-	_ = n.cmd.Wait() // all answers were read
+	_ = n.cmd.Cancel() // all answers were read
+	_ = n.cmd.Wait()
 	n.cmd = nil
 }

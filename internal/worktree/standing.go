@@ -3,13 +3,13 @@ package worktree
 import (
 	"context"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"ralph"
+	"ralph/internal/files"
 )
 
 // Aside returns the parts of a session's work that are not in head: its branches, each with the number of commits that
@@ -50,7 +50,7 @@ const maxSecretRead = 64 << 10
 // SecretFile reports whether a file, relative to the root, looks like a secret; see [Secret].
 func (t *Tree) SecretFile(name string) bool {
 	return Secret(name, func() []byte {
-		f, err := os.Open(filepath.Join(t.root, filepath.FromSlash(name)))
+		f, err := files.Open(filepath.Join(t.root, filepath.FromSlash(name)))
 		if err != nil {
 			return nil
 		}

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ralph/internal/files"
 )
 
 // regular are git's modes of files.
@@ -59,8 +61,8 @@ func (t *Tree) isBlob(name, id string) (bool, error) {
 	if err != nil || info == nil || !info.Mode().IsRegular() {
 		return false, err
 	}
-	f, err := os.Open(filepath.Join(t.Top(), filepath.FromSlash(name)))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	f, err := files.Open(filepath.Join(t.Top(), filepath.FromSlash(name)))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, files.ErrIrregular) {
 		return false, nil
 	} else if err != nil {
 		return false, err

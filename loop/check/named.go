@@ -3,13 +3,13 @@ package check
 import (
 	"cmp"
 	"encoding/json"
-	"io/fs"
-	"os"
+	"io"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"ralph/internal/files"
 	"ralph/internal/lazy"
 )
 
@@ -99,13 +99,14 @@ func named(command, dir string) (run, report string) {
 
 // testScript returns the test script of a package.json; "" if it cannot be told.
 func testScript(path string) string {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode()&fs.ModeType != 0 || info.Size() > maxManifest {
-		return "" // nothing that a session made in its place is waited for
+	f, err := files.Open(path)
+	if err != nil {
+		return ""
 	}
-	text, err := os.ReadFile(path)
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
 	var manifest struct{ Scripts struct{ Test string } }
-	if err != nil || json.Unmarshal(text, &manifest) != nil {
+	if err != nil || len(text) > maxManifest || json.Unmarshal(text, &manifest) != nil {
 		return ""
 	}
 	return strings.TrimSpace(manifest.Scripts.Test)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"ralph/internal/files"
 	"ralph/internal/testresult"
 )
 
@@ -33,9 +34,9 @@ func (r Rules) tests(
 	if results != nil && cut {
 		results.Broken = "its output is longer than ralph keeps"
 	}
-	files, err := r.reports(dir)
-	for _, f := range slices.Sorted(maps.Keys(files)) {
-		if untouched(before[f], files[f]) {
+	now, err := r.reports(dir)
+	for _, f := range slices.Sorted(maps.Keys(now)) {
+		if untouched(before[f], now[f]) {
 			continue // it belongs to another command or run
 		}
 		found, err := readReport(f)
@@ -53,20 +54,21 @@ func (r Rules) tests(
 
 // reports returns the existing JUnit XML files by path.
 func (r Rules) reports(dir string) (map[string]fs.FileInfo, error) {
-	files := map[string]fs.FileInfo{}
+	found := map[string]fs.FileInfo{}
 	for _, pattern := range r.JUnit {
 		glob := filepath.Join(escapeGlob(dir), filepath.FromSlash(pattern))
-		matches, err := doublestar.FilepathGlob(glob, doublestar.WithFilesOnly())
+		// Links to folders may lead in circles; one at the beginning of the pattern is followed.
+		matches, err := doublestar.FilepathGlob(glob, doublestar.WithFilesOnly(), doublestar.WithNoFollow())
 		if err != nil {
 			return nil, fmt.Errorf("verify.junit %q: %w", pattern, err)
 		}
 		for _, m := range matches {
-			if info, err := os.Stat(m); err == nil {
-				files[m] = info
+			if info, err := os.Stat(m); err == nil && info.Mode().IsRegular() {
+				found[m] = info
 			}
 		}
 	}
-	return files, nil
+	return found, nil
 }
 
 // untouched reports whether a file was not written between two looks. On a
@@ -83,7 +85,7 @@ func escapeGlob(path string) string {
 }
 
 func readReport(path string) (results *testresult.Results, err error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"ralph/internal/files"
 	"ralph/internal/lazy"
 )
 
@@ -184,7 +185,7 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 		}
 		link += "\x00" // no path contains this
 	}
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return gone(err)
 	}
@@ -216,20 +217,13 @@ func (w *Workspace) Files() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// addFile adds a file's name and content to sum. It does not block on a pipe.
+// addFile adds a file's name and content to sum.
 func addFile(sum io.Writer, path, name string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is no file")
-	}
 	fmt.Fprintf(sum, "%q\n", name)
 	_, err = io.Copy(sum, f)
 	return err
