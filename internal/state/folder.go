@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -371,26 +372,51 @@ func (h *Home) Make(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if made, err := h.made(ctx); made || err != nil {
+		return err
+	}
 	lock := flock.New(filepath.Join(filepath.Dir(h.base), ".ids.lock"))
-	if err := lock.Lock(); err != nil {
+	limited, cancel := context.WithTimeout(ctx, idsWait)
+	defer cancel()
+	if _, err := lock.TryLockContext(limited, idsLook); limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("another process has held %s for %v: end it", lock.Path(), idsWait)
+	} else if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	if state, err := h.recorded(); err != nil || state != (record{h.id, h.place}) {
-		if err = errors.Join(err, h.note()); err != nil {
-			return err
-		}
+	if made, err := h.made(ctx); made || err != nil {
+		return err
+	}
+	if err := h.note(); err != nil {
+		return err
 	}
 	return h.mark(ctx)
+}
+
+// How long, and how often, to try for the lock under which projects get their ids.
+const (
+	idsWait = 10 * time.Second
+	idsLook = 20 * time.Millisecond
+)
+
+// made reports whether the state folder is recorded and the project has its id. Most commands find it so, and wait for
+// no lock.
+func (h *Home) made(ctx context.Context) (bool, error) {
+	if state, err := h.recorded(); err != nil || state != (record{h.id, h.place}) {
+		return false, nil //nolint:nilerr // a broken record is written anew
+	}
+	if h.Git && !h.beside {
+		id, err := worktree.ID(ctx, h.Common)
+		return id == h.id, err
+	}
+	id, err := readFile(filepath.Join(h.desk(), idName))
+	return strings.TrimSpace(id) == h.id, err
 }
 
 // mark gives the project its id. If the project began without git, its id becomes the repository's.
 func (h *Home) mark(ctx context.Context) error {
 	file := filepath.Join(h.desk(), idName)
 	if h.Git && !h.beside {
-		if id, err := worktree.ID(ctx, h.Common); err != nil || id == h.id {
-			return err
-		}
 		if err := worktree.SetID(ctx, h.Common, h.id); err != nil {
 			return err
 		}
@@ -400,9 +426,6 @@ func (h *Home) mark(ctx context.Context) error {
 			return err
 		}
 		return nil
-	}
-	if id, err := readFile(file); err != nil || strings.TrimSpace(id) == h.id {
-		return err
 	}
 	if err := os.MkdirAll(h.desk(), 0o700); err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"ralph"
 )
 
@@ -93,6 +95,26 @@ func TestAProjectWhoseQueueIsOnAServer(t *testing.T) {
 	}
 	if err := Prepare(t.Context(), h.Root, false, environ); !errors.Is(err, ErrProject) {
 		t.Errorf("with its configuration: %v", err)
+	}
+}
+
+// TestAProjectThatIsMadeWaitsForNoLock, which a session may hold: people's commands, `ralph stop` among them, go on.
+func TestAProjectThatIsMadeWaitsForNoLock(t *testing.T) {
+	h := &Home{Root: t.TempDir(), Warn: io.Discard}
+	var err error
+	if h.seat, err = newSeat(t.Context(), []string{"HOME=" + t.TempDir()}, h.Root); err != nil {
+		t.Fatal(err)
+	}
+	h.State = h.base
+	lock := flock.New(filepath.Join(filepath.Dir(h.base), ".ids.lock"))
+	if err := errors.Join(h.Make(t.Context()), lock.Lock()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(h.Make(t.Context()), lock.Unlock()); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(os.Remove(h.record()), h.Make(t.Context())); err != nil || !Exists(h.record()) {
+		t.Errorf("a lost record is not made anew: %v", err)
 	}
 }
 
