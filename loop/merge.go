@@ -34,7 +34,7 @@ func (r *runner) merge(ctx context.Context) error {
 	}
 	if !apart {
 		var err error
-		r.waits, err = r.mergeNow(ctx, nil, mergeWait, r.id)
+		r.waits, err = r.mergeUntilStopped(r.jobsCtx)
 		return err
 	}
 	if rests, err := r.mergeRests(ctx); err != nil || rests {
@@ -48,18 +48,29 @@ func (r *runner) merge(ctx context.Context) error {
 	r.merges = true
 	jobsCtx := r.jobsCtx
 	go func() {
-		work, release := r.obeying(jobsCtx, r.Config.Session.Grace)
-		waits, err := r.mergeNow(work, nil, mergeWait, r.id)
-		if stopped := work.Err() != nil && jobsCtx.Err() == nil; stopped {
-			err = nil // the next run will merge it
-		}
-		release()
+		waits, err := r.mergeUntilStopped(jobsCtx)
 		r.over <- func(context.Context) error {
 			r.merges, r.waits, r.rested, r.tried = false, waits, began, r.Store.Now()
 			return err
 		}
 	}()
 	return nil
+}
+
+// lastMerge is the time for a merge when the run has to end: enough for one that need not wait or verify.
+const lastMerge = 5 * time.Second
+
+// mergeUntilStopped merges until the run has to end, and [lastMerge] longer: the next run merges the rest.
+func (r *runner) mergeUntilStopped(ctx context.Context) (waits merging.Wait, err error) {
+	until, release := r.obeying(ctx, r.Config.Session.Grace)
+	defer release()
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(until, func() { time.AfterFunc(lastMerge, cancel) })()
+	if waits, err = r.mergeNow(work, nil, mergeWait, r.id); work.Err() != nil {
+		err = nil
+	}
+	return waits, err
 }
 
 // lookElsewhere is how often a run checks whether another machine, which may be lost, still merges.

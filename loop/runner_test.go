@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/google/uuid"
 
 	"ralph"
@@ -17,6 +18,7 @@ import (
 	"ralph/loop/merging"
 	"ralph/loop/order"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
@@ -347,5 +349,30 @@ func TestTheGraceBeginsWithTheSignal(t *testing.T) {
 	case <-work.Done():
 	case <-time.After(10 * time.Second):
 		t.Error("an hour after the signal the work has its grace of an hour")
+	}
+}
+
+// TestARequestToStopEndsAWaitForAMerge of another process, also while one session works at a time.
+func TestARequestToStopEndsAWaitForAMerge(t *testing.T) {
+	t.Parallel()
+	db, run, _ := openStore(t, 0)
+	state := t.TempDir()
+	lock := flock.New(filepath.Join(state, "merge.lock"))
+	if err := lock.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	close(stop)
+	r := newRunner(&Loop{Store: db, Stop: stop, Here: &workspace.Workspace{State: state}}, run)
+	r.jobsCtx = t.Context()
+	merged := make(chan error)
+	go func() { merged <- r.merge(context.WithoutCancel(t.Context())) }()
+	select {
+	case err := <-merged:
+		if err = errors.Join(err, lock.Unlock()); err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it still waits after a minute")
 	}
 }
