@@ -33,6 +33,7 @@ type workshop struct {
 	db     *store.DB
 	state  string
 	passed atomic.Int64
+	cancel func() // of the run that workshop.run has begun
 }
 
 func newWorkshop(t *testing.T) *workshop {

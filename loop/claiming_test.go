@@ -50,7 +50,10 @@ func (b *workshop) run(l *loop.Loop, between func()) (loop.Result, *reader) {
 	}
 	var once sync.Once
 	whileReadied(l, func() { once.Do(between) })
-	result, err := l.Run(b.t.Context())
+	ctx, cancel := context.WithCancel(b.t.Context())
+	defer cancel()
+	b.cancel = cancel
+	result, err := l.Run(ctx)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -148,6 +151,7 @@ func TestALostRaceIsNoError(t *testing.T) {
 			b.tx(func(tx *store.Tx) error { return tx.Control(ralph.ControlStop) })
 		}, ralph.Pending, ralph.ExitStopped, nil},
 		{"a signal stops the run", nil, ralph.Pending, ralph.ExitStopped, nil},
+		{"a second signal stops it at once", func(b *workshop, _ int64) { b.cancel() }, ralph.Pending, ralph.ExitStopped, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)

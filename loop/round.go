@@ -229,10 +229,13 @@ func (r *runner) tidy(ctx context.Context, seen outlook) error {
 	return r.release(ctx)
 }
 
+// bySignal is the end of a run that a signal has ended.
+var bySignal = &end{ralph.ExitStopped, "stopped by a signal"}
+
 // stopped ends the run on request, and waits while it is paused.
 func (r *runner) stopped(ctx context.Context) error {
 	if ctx.Err() != nil || closed(r.Stop) {
-		return &end{ralph.ExitStopped, "stopped by a signal"}
+		return bySignal
 	}
 	r.changed = r.Store.Changed()
 	control, err := r.control(ctx)

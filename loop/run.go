@@ -93,13 +93,17 @@ func (l *Loop) run(ctx context.Context, begins time.Time) (Result, error) {
 	}
 	r := newRunner(l, run.ID)
 	r.begins = begins
+	signalled := ctx
 	ctx, release := l.keepAlive(ctx, run.ID)
 	ends, err := r.work(ctx)
 	release()
 	if errors.Is(context.Cause(ctx), ErrTakenForLost) || beginsAgain(err, l.Store.Shared()) {
 		return Result{RunID: run.ID, Status: ralph.ExitFailure}, errors.Join(ErrTakenForLost, err)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, context.Canceled) && signalled.Err() != nil: // in the middle of a step
+		ends, err = []end{*bySignal}, nil
+	case err != nil:
 		ends = []end{{ralph.ExitFailure, err.Error()}}
 	}
 	result := resultOf(run.ID, ends)
