@@ -4,6 +4,7 @@ package files
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,6 +59,16 @@ func about(path string, err error) error {
 		err = link.Err
 	}
 	return &fs.PathError{Op: "write", Path: path, Err: err}
+}
+
+// Read reads a file as [Open] opens it.
+func Read(path string) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(f)
+	return text, errors.Join(err, f.Close())
 }
 
 // Unlock makes all folders in a folder writable for the user. It follows no link out of the folder.

@@ -135,7 +135,7 @@ func TestOpenNeverWaits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
-			err = f.Close()
+			_ = f.Close()
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/environment"
+	"ralph/internal/files"
 	"ralph/internal/permission"
 	"ralph/internal/secret"
 	"ralph/internal/state"
@@ -240,7 +241,7 @@ func (p *Project) Template() (*prompt.Template, error) {
 		return nil, nil
 	}
 	if file := p.templateFile(); file != "" {
-		b, err := os.ReadFile(p.Path(file))
+		b, err := files.Read(p.Path(file))
 		if err != nil {
 			return nil, ralph.Usage(fmt.Errorf("prompt.template: %w; write the file, or remove the key from ralph.yaml", err))
 		}
@@ -406,7 +407,7 @@ func (p *Project) reviewers() (list []signals.Reviewer, err error) {
 		}
 		who := signals.Reviewer{Agent: r.Agent, Model: r.Model, Lines: r.When.Lines, Files: r.When.Files}
 		if r.Prompt != "" {
-			b, err := os.ReadFile(p.Path(r.Prompt))
+			b, err := files.Read(p.Path(r.Prompt))
 			if err != nil {
 				return nil, ralph.Usage(fmt.Errorf("review.prompt: %w; write the file, or remove the key from ralph.yaml", err))
 			}

@@ -132,7 +132,7 @@ func (w *Workspace) unfit(ctx context.Context, s spare, in string, folders []str
 	for _, lock := range s.locks {
 		lock = filepath.Join(in, lock)
 		own, err := os.ReadFile(here.Path(lock))
-		wanted, other := os.ReadFile(w.Path(lock))
+		wanted, other := files.Read(w.Path(lock))
 		if errors.Is(err, fs.ErrNotExist) && errors.Is(other, fs.ErrNotExist) {
 			continue
 		}
