@@ -181,11 +181,14 @@ func TestASupervisorThatIsStoppedStillStarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := start(proc.Spec{Args: []string{"sh", "-c", "echo up"}, Env: []string{"PATH=" + os.Getenv("PATH")}})
+	marker := newMarker()
+	p, err := start(proc.Spec{
+		Args: []string{"sh", "-c", "echo up"}, Env: []string{"PATH=" + os.Getenv("PATH"), marker}, Marker: marker,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{Process: p, stdout: bufio.NewReader(stdout.r), t: t}
+	s := &session{Process: p, stdout: bufio.NewReader(stdout.r), t: t, marker: marker}
 	s.expect("up")
 	s.ends(proc.Exit{})
 }
