@@ -128,8 +128,11 @@ func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agen
 		now := r.Store.Now()
 		r.failed[name] = ralph.At(now).Time
 		t, err := tx.Task(s.Row.TaskID)
-		agents, oerr := r.OrderOf(tx, t)
-		if err := cmp.Or(err, oerr); err != nil {
+		if err != nil {
+			return err
+		}
+		agents, err := r.OrderOf(tx, t)
+		if err != nil {
 			return err
 		}
 		others := order.StandIns(agents, name, states, now)

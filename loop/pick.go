@@ -93,6 +93,9 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 		b.files, err = append(b.files, scope...), cmp.Or(err, serr)
 	}
 	b.scopes = func(id int64) []string {
+		if len(b.files) == 0 {
+			return nil
+		}
 		scope, serr := tx.Scope(id)
 		err = cmp.Or(err, serr)
 		return scope
