@@ -342,6 +342,9 @@ func TestASessionThatComesBackLate(t *testing.T) {
 	if !strings.HasPrefix(said, "a session counted as lost; ") {
 		t.Errorf("it says %q", said)
 	}
+	if left, err := filepath.Glob(filepath.Join(l.Pool.Dir, "1", "git", "scratch*")); len(left) > 0 || err != nil {
+		t.Errorf("the objects of its snapshots are still there: %q, %v", left, err)
+	}
 	ref := workspace.LostRef(late)
 	if made := strings.TrimSpace(b.git(l.Here.Dir, "show", ref+":part")); made != "x" {
 		t.Errorf("%s has %q", ref, made)
