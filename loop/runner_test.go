@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"ralph"
 	"ralph/internal/pgtest"
+	"ralph/loop/agent"
 	"ralph/loop/merging"
 	"ralph/loop/order"
 	"ralph/loop/session"
@@ -233,6 +235,39 @@ func TestResultsNameTheirTask(t *testing.T) {
 		}
 		if goesOn := r.missedTask == 0 && r.untold == 0; goesOn != tt.goesOn {
 			t.Errorf("%s: nothing hinders it: %t, want %t", tt.name, goesOn, tt.goesOn)
+		}
+	}
+}
+
+// TestReviewersCountAsAgents: what ended a review is remembered as what ended the session, and may end the run.
+func TestReviewersCountAsAgents(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		review ralph.Ending
+		ends   bool
+		known  []string // agents that are found unable to work
+	}{
+		{ralph.RateLimited, false, []string{"maker", "reviewer"}},
+		{ralph.Network, true, nil},
+	} {
+		db, run, _ := openStore(t, 1)
+		r := newRunner(&Loop{Store: db, Backoff: Backoff{Initial: time.Minute, Max: time.Minute}}, run)
+		r.merges = true // it has no queue
+		row := ralph.Session{TaskID: 1, Agent: "reviewer"}
+		o := outcome{s: &session.Session{Done: []session.Reviewed{{
+			Session: &session.Session{Row: row}, Report: agent.Report{Ending: tt.review},
+		}}}, decided: true}
+		o.s.Row, o.end.Report = ralph.Session{TaskID: 1, Agent: "maker"}, agent.Report{Ending: ralph.RateLimited}
+		if err := r.apply(t.Context(), &job{number: 1, task: 1}, o, nil); (err != nil) != tt.ends {
+			t.Errorf("after a review that is %s it ends with %v", tt.review, err)
+		}
+		states, err := store.Read(t.Context(), db, (*store.Tx).AgentStates)
+		var known []string
+		for _, s := range states {
+			known = append(known, s.Agent)
+		}
+		if slices.Sort(known); err != nil || !slices.Equal(known, tt.known) {
+			t.Errorf("after a review that is %s these cannot work: %v, %v", tt.review, known, err)
 		}
 	}
 }

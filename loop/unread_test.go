@@ -288,3 +288,27 @@ func TestAnUnreadableResultBeforeASessionIsReported(t *testing.T) {
 		t.Errorf("after %d sessions it ended with %+v, %v", sessions, result, err)
 	}
 }
+
+// TestAnUnreadableOrderIsReported, and no session begins.
+func TestAnUnreadableOrderIsReported(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A"})
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.AddComment(ralph.Comment{TaskID: id, Author: "eve", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "mind"})
+		return err
+	})
+	b.raw(`UPDATE task_comments SET created = 'x'`)
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 9, MaxDayCostUSD: 9, MaxMonthCostUSD: 9, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 9, Attempts: 9, StagnantMaximum: 9,
+	}
+	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		t.Error("a session began")
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	})
+	if result, err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), `"x"`) {
+		t.Errorf("it ended with %+v, %v", result, err)
+	}
+}
