@@ -198,6 +198,20 @@ func TestARunWithOneSessionIsNotIdle(t *testing.T) {
 	})
 }
 
+// TestAPlanningSessionNeedsNoBaseline, since it merges nothing.
+func TestAPlanningSessionNeedsNoBaseline(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.whileMadeReady(func() { t.Error("a command ran") })
+		r := b.enlist(t, 1, ralph.Task{Role: ralph.RolePlan})
+		r.says[1] = []signals.Payload{halt}
+		b.Limits.MaxSessions = 1
+		if b.serve(t)(); len(r.order) != 1 {
+			t.Errorf("the sessions were on %v", r.order)
+		}
+	})
+}
+
 // TestARunWithOneSessionKeepsTheOrderOfTheQueue for any files of a worker's task.
 func TestARunWithOneSessionKeepsTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
