@@ -373,7 +373,8 @@ func TestRealHang(t *testing.T) {
 		escape := fmt.Sprintf("sleep 76543.%d%02d", os.Getpid(), escaped.Add(1))
 		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 			if n == 0 {
-				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": "setsid " + escape + " >/dev/null 2>&1 & echo started", "description": "escape"}})
+				command := "setsid sh -c '>up; exec " + escape + "' >/dev/null 2>&1 & until test -e up; do sleep 0.1; done; echo started"
+				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": command, "description": "escape"}})
 			}
 			return messagesapi.Turn{Hang: true}
 		})
