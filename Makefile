@@ -35,7 +35,7 @@ check: lint ## the rest of CI: the linter, the race detector, and all tests that
 long:
 	$(gotest) -timeout 30m -parallel 8 ./cmd/ralph -skip '^TestStories$$'
 	$(gotest) -timeout 30m ./store ./loop/merging ./loop \
-		-run 'Commit|History|Moved?|Server|LockTheHistory|Crowd$$|Machine|TriedAgain|MadeAnew|CannotBeDropped|BesidePrints|Simulated|NoFailureOf|AnyExpectation'
+		-run 'Commit|History|Moved?|Server|LockTheHistory|Crowd$$|Machine|TriedAgain|MadeAnew|CannotBeDropped|BesidePrints|NoFailureOf|AnyExpectation'
 
 race: ## concurrent code, under the race detector
 	$(gotest) -race -timeout 30m -p 2 -parallel 4 ./internal/follow ./internal/jsonrpc ./internal/notify ./internal/systemd ./internal/watch \
@@ -43,7 +43,6 @@ race: ## concurrent code, under the race detector
 		-skip 'CostsLittle|Giant|TestAgentsThatSpeakWrongly/.*/(.*64_MiB|a_flood|many_long_names)'
 	RALPH_TEST_STORM=1 $(gotest) -race -timeout 30m -p 2 -parallel 4 ./internal/proc ./internal/web ./loop ./loop/merging ./store \
 		-run 'Simulated(Fleet)?$$|AtOnce|Beside|Stream|Followed|TestServe|TestRun[A-Z]|InPreparation|OtherSessions|ToStop|Crowd|Processes'
-	$(gotest) -race -timeout 30m ./cmd/ralph -run 'TestStories/(notify|parallel|serve)$$'
 
 lint: ## formatting and static checks; .golangci.yml says which, and why
 	go tool -modfile=internal/tools/go.mod golangci-lint run
