@@ -187,7 +187,7 @@ func (p *Process) request(r request) (s started, err error) {
 		case err := <-answered:
 			return s, err
 		case <-again.C:
-			p.urge(&looks) // the command may stop it before it answers; what is killed has ended before Wait
+			p.urge(&looks) // the command may have stopped it before it could answer
 		}
 	}
 }
