@@ -335,6 +335,7 @@ func (v inboxView) Sections() (list []section) {
 type inboxView struct {
 	Items  []item
 	Tabs   []inboxTab
+	Above  int // items of no filter, which are above every page
 	Filter inbox.Filter
 	Pager  pager
 	Chosen *item       // shown whole; nil for none
@@ -391,6 +392,10 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 			tab.N += counts[kind]
 		}
 		v.Tabs = append(v.Tabs, tab)
+	}
+	v.Above = -v.Tabs[0].N
+	for _, n := range counts {
+		v.Above += n
 	}
 	more, err := v.list(tx, r)
 	switch {

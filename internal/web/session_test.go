@@ -164,7 +164,7 @@ func TestItemsAreAnsweredInTheInbox(t *testing.T) {
 		return err
 	})
 	b := s.browser()
-	has(t, b.inbox(), "ralph approve C1 · ralph reject C1", "git push", "&#43;   Two")
+	has(t, b.inbox(), "ralph approve C1 · ralph reject C1", "git push", "&#43;   Two", ">Inbox <span id=\"nav-waiting\" class=\"waiting\">5<", "All 4<", "1 above<")
 	b.signIn()
 	for _, step := range []struct {
 		path   string
