@@ -235,14 +235,22 @@ func (tx *Tx) NoteVerifying(id int64, command, why string) error {
 }
 
 // Control sends a request to the active run, one of the ralph.Control… constants. A request to go on also asks a run
-// that is ending not to end. The error wraps [ralph.ErrConflict] if no run is active.
+// that is ending not to end. A request to pause does not replace one to stop, nor one to stop another to stop now. The
+// error wraps [ralph.ErrConflict] if no run is active, or none takes the request.
 func (tx *Tx) Control(control string) error {
 	n, err := tx.exec(`UPDATE runs SET control = CASE WHEN $1 = '' AND state = 'ending' THEN 'go_on' ELSE $1 END
-		WHERE ended_at = ''`, control)
-	if err == nil && n == 0 {
+		WHERE ended_at = '' AND NOT ($1 IN ('pause', 'stop') AND control IN ('stop', 'stop_now') AND $1 <> control)`, control)
+	if err != nil || n > 0 {
+		return err
+	}
+	stopping, err := value[int64](tx, `SELECT count(*) FROM runs WHERE ended_at = ''`)
+	switch {
+	case err != nil:
+		return err
+	case stopping == 0:
 		return ralph.Conflict("no run is active")
 	}
-	return err
+	return ralph.Conflict("the run is stopping already; `ralph resume` takes that back")
 }
 
 // GoesOn clears the request to a run not to end, and reports whether there was one.

@@ -214,12 +214,28 @@ func TestTheRunIsControlled(t *testing.T) {
 		return err
 	})
 	has(t, b.get("/"), "running", "of $5.00", "Pause")
-	for path, want := range map[string]string{"/run/pause": ralph.ControlPause, "/run/stop": ralph.ControlStop, "/run/stop-now": ralph.ControlStopNow} {
-		b.done(path)
+	for _, step := range []struct {
+		path    string
+		refused bool
+		want    string
+	}{
+		{"/run/pause", false, ralph.ControlPause},
+		{"/run/stop", false, ralph.ControlStop},
+		{"/run/pause", true, ralph.ControlStop}, // somebody else's request does not keep the run from stopping
+		{"/run/stop", false, ralph.ControlStop},
+		{"/run/stop-now", false, ralph.ControlStopNow},
+		{"/run/stop", true, ralph.ControlStopNow},
+		{"/run/pause", true, ralph.ControlStopNow},
+		{"/run/resume", false, ralph.ControlNone},
+		{"/run/pause", false, ralph.ControlPause},
+	} {
+		if w := b.post(step.path); step.refused != (w.Code == http.StatusConflict) {
+			t.Errorf("%s: %d %s", step.path, w.Code, w.Body)
+		}
 		s.write(func(tx *store.Tx) error {
 			run, _, err := tx.LastRun()
-			if run.Control != want {
-				t.Errorf("%s: the run is told %q", path, run.Control)
+			if run.Control != step.want {
+				t.Errorf("%s: the run is told %q, want %q", step.path, run.Control, step.want)
 			}
 			return err
 		})
