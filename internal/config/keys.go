@@ -188,7 +188,27 @@ func unknown(name string) error {
 	if len(within) > 0 {
 		return &ralph.FieldError{Field: name, Problem: "is a section; its keys are " + strings.Join(within, ", ")}
 	}
-	return &ralph.FieldError{Field: name, Problem: "is not a key of the configuration" + didYouMean(near(name))}
+	return &ralph.FieldError{Field: name, Problem: noKey(name)}
+}
+
+// noKey is the problem of a key that does not exist. It names similar keys, or the keys of its section.
+func noKey(name string) string {
+	const problem = "is not a key of the configuration"
+	if meant := didYouMean(near(name)); meant != "" {
+		return problem + meant
+	}
+	section, _, _ := strings.Cut(name, ".")
+	var sections, keys []string
+	for _, f := range fields {
+		of, key, within := strings.Cut(f.name, ".")
+		if sections = append(sections, of); of == section && within {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return problem + "; it has " + strings.Join(slices.Compact(slices.Sorted(slices.Values(sections))), ", ")
+	}
+	return problem + "; " + section + " has " + strings.Join(keys, ", ")
 }
 
 func didYouMean(names []string) string {

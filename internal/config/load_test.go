@@ -265,15 +265,18 @@ func TestFlags(t *testing.T) {
 
 func TestAnUnknownKeyNamesNearOnes(t *testing.T) {
 	l := mustLoad(t, "")
+	const sections = "; it has agent, agents, dashboard, database, escalation_model, forge, limits, merge, notify, parallel, " +
+		"permissions, prompt, review, sandbox, sessions, suggestions, verify, workspace"
 	for key, want := range map[string]string{
 		"limits.max_sesions": "; did you mean limits.max_sessions?",
 		"max_sessions":       "; did you mean limits.max_sessions?",
 		"verify.timout":      "; did you mean verify.timeout?",
 		"modell":             "; did you mean agent.model?",
 		"limit":              "; did you mean limits?",
-		"zzz":                "",
+		"zzz":                sections,
+		"merge.zzzzzzz":      "; merge has into, mode, strategy, sign, push, after, message, guard, auto, max_open",
 		"model":              "; did you mean agent.model?",
-		"":                   "",
+		"":                   sections,
 	} {
 		_, err := l.Get(key)
 		var field *ralph.FieldError

@@ -76,7 +76,7 @@ func (r *reader) pair(path string, key ast.MapKeyNode, value ast.Node) {
 	case isGroup:
 		r.group(full, value, at.Position.Line, at.Position.Column)
 	default:
-		r.problem(printable(full, maxQuoted), at, "is not a key of the configuration"+didYouMean(near(full)))
+		r.problem(printable(full, maxQuoted), at, noKey(full))
 	}
 }
 
