@@ -69,7 +69,7 @@ func (b *bench) gate(ctx context.Context) (rows []row) {
 		}
 		rows = append(rows, row{
 			what: "verifications before a change is merged " + c.what + " (floor: without the trial)", product: on, floor: off,
-			value: "+" + number(on.median()-off.median()), aim: fmt.Sprintf("%s after %s", number(c.on), number(c.off)),
+			value: difference(on, off).signed(), aim: fmt.Sprintf("%s after %s", number(c.on), number(c.off)),
 			met: on.median() <= c.on && off.median() == c.off,
 		})
 	}

@@ -169,7 +169,7 @@ func (b *bench) pages(ctx context.Context) (list []row) {
 		more := difference(took, floor)
 		list = append(list, row{
 			what:    "`ralph " + strings.Join(args, " ") + "` with 100,000 tasks: CPU (floor: with 100)",
-			product: took, floor: floor, value: "+" + more.String(), aim: fmt.Sprintf("≤ +%.0f ms", most),
+			product: took, floor: floor, value: more.signed(), aim: fmt.Sprintf("≤ +%.0f ms", most),
 			met: more.median() <= most,
 		})
 	}

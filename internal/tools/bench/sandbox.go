@@ -46,7 +46,7 @@ func (b *bench) sandboxes(ctx context.Context) (rows []row) {
 		more := difference(took[i+1], took[0])
 		rows = append(rows, row{
 			what: "`ralph verify` of `true` in " + m.name + " (floor: `sandbox: off`)", product: took[i+1], floor: took[0],
-			value: "+" + more.String(),
+			value: more.signed(),
 		})
 	}
 	return append(rows, b.layers(ctx, without)...)
@@ -88,7 +88,7 @@ func (b *bench) layers(ctx context.Context, without string) (rows []row) {
 		more := difference(with, none)
 		rows = append(rows, row{
 			what: "`true` with a check's layers in " + m.Name + " (floor: without)", product: with, floor: none,
-			value: "+" + more.String(), aim: "at most 50 ms", met: more.median() <= 50,
+			value: more.signed(), aim: "at most 50 ms", met: more.median() <= 50,
 		})
 	}
 	return rows

@@ -39,7 +39,7 @@ func (b *bench) sessions(ctx context.Context) []row {
 	const most = 200 // no processes are prepared; a session of a real agent takes minutes
 	return []row{{
 		what: "a session of an agent that signals `done` at once", product: product, floor: floor,
-		value: "+" + over.String(), aim: fmt.Sprintf("≤ +%d ms", most), met: over.median() <= most,
+		value: over.signed(), aim: fmt.Sprintf("≤ +%d ms", most), met: over.median() <= most,
 	}}
 }
 

@@ -61,6 +61,14 @@ func (s samples) String() string {
 	return fmt.Sprintf("%s %s (%s–%s)", number(s.median()), s.unit, number(s.quantile(0.25)), number(s.quantile(0.75)))
 }
 
+// signed is [samples.String] of differences: their median has its sign.
+func (s samples) signed() string {
+	if s.median() < 0 {
+		return s.String()
+	}
+	return "+" + s.String()
+}
+
 // number has about three digits.
 func number(v float64) string {
 	switch a := math.Abs(v); {
