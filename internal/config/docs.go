@@ -145,7 +145,7 @@ var docs = map[string]string{
 	"workspace.min_free": "Below this many free MiB of disk, ralph removes unused workspaces.",
 
 	"forge.kind":   "The forge: github, gitlab, gitea (also Forgejo), or by the remote's address (auto).",
-	"forge.url":    "The address of your forge, such as https://git.example.org; empty is that of the remote.",
+	"forge.url":    "The address of your forge, such as https://git.example.org; empty: the remote's.",
 	"forge.label":  "Issues with this label become tasks; empty is none.",
 	"forge.people": "Accounts that may decide by labels, comments and reviews. Empty is everyone with write access.",
 	"forge.token_file": "A file outside of the project with the token, instead of RALPH_FORGE_TOKEN, the forge's " +

@@ -275,7 +275,7 @@ func (h *Home) known(ctx context.Context) error {
 	case state.ID == "":
 		return nil
 	case state.ID != h.id:
-		return fmt.Errorf("the queue in %s is that of %s (%s), and not of %s (%s): name another folder with %s, or go on "+
+		return fmt.Errorf("the queue in %s belongs to %s (%s), not to %s (%s): name another folder with %s, or go on "+
 			"with that queue by %s", h.base, state.Place, state.ID, h.place, h.id, DirVariable, h.remember(state.ID))
 	case state.Place == h.place, state.Place == h.former:
 		return nil
@@ -285,7 +285,7 @@ func (h *Home) known(ctx context.Context) error {
 		return err
 	}
 	if there == h.id && h.unmarked {
-		return fmt.Errorf("the queue in %s is that of %s, which is still there: name another folder with %s",
+		return fmt.Errorf("the queue in %s belongs to %s, which still exists: name another folder with %s",
 			h.base, state.Place, DirVariable)
 	}
 	if there == h.id {

@@ -95,19 +95,19 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 		return nil // a database of an older design; nothing can be concluded from it
 	case root == "":
 	case configured && root != "." && !Exists(filepath.Join(there, ConfigName)):
-		fmt.Fprintf(h.Warn, "ralph: the queue was that of %s, which has no %s any more; it is that of %s from now on\n",
+		fmt.Fprintf(h.Warn, "ralph: the queue belonged to %s, which no longer has %s; it belongs to %s from now on\n",
 			there, ConfigName, h.Root)
 	case configured && h.Server != "":
-		return ralph.Usage(fmt.Errorf("%s is not the configuration of the queue in %s, which is that of the project in %s: "+
+		return ralph.Usage(fmt.Errorf("%s is not the configuration of the queue in %s, which belongs to the project in %s: "+
 			"each project has a database of its own; {project} in RALPH_DATABASE, or in database in "+
 			"~/.config/ralph/config.yaml, stands for the name of its folder",
 			filepath.Join(h.Root, ConfigName), store.Masked(h.Server), there))
 	case configured:
-		return ralph.Usage(fmt.Errorf("%s is not the configuration of the queue in %s, which is that of the project in %s: "+
+		return ralph.Usage(fmt.Errorf("%s is not the configuration of the queue in %s, which belongs to the project in %s: "+
 			"`ralph init --package` in %s gives it a queue of its own; or remove that file",
 			filepath.Join(h.Root, ConfigName), h.State, there, h.Root))
 	default:
-		return ralph.Usage(fmt.Errorf("the queue in %s is that of the project in %s: work there (ralph -C %s …)",
+		return ralph.Usage(fmt.Errorf("the queue in %s belongs to the project in %s: work there (ralph -C %s …)",
 			h.State, there, there))
 	}
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.SetRoot(here) })
@@ -133,7 +133,7 @@ func (h *Home) sharesHistory(ctx context.Context, db *store.DB) error {
 		return err
 	}
 	if len(known) > 0 {
-		return ralph.Usage(fmt.Errorf("the queue in %s is that of another repository, which shares no commit with %s: "+
+		return ralph.Usage(fmt.Errorf("the queue in %s belongs to another repository, which shares no commit with %s: "+
 			"each project has a database of its own; {project} in RALPH_DATABASE, or in database in "+
 			"~/.config/ralph/config.yaml, stands for the name of its folder", store.Masked(h.Server), h.Root))
 	}
@@ -209,7 +209,7 @@ func (h *Home) alone(ctx context.Context) error {
 	queue, err := h.rootOfQueue(ctx)
 	if there := filepath.Join(top, filepath.FromSlash(queue)); err == nil && queue != "" && queue != within(top, root) &&
 		(queue == "." || Exists(filepath.Join(there, ConfigName))) {
-		err = ralph.Usage(fmt.Errorf("the repository's queue is that of the project in %s: %s", there, remedy))
+		err = ralph.Usage(fmt.Errorf("the repository's queue belongs to the project in %s: %s", there, remedy))
 	}
 	return err
 }

@@ -20,7 +20,7 @@ func ID(ctx context.Context, common string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot tell which queue is that of %s: %w", common, err)
+		return "", fmt.Errorf("cannot tell which queue belongs to %s: %w", common, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

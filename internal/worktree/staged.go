@@ -24,7 +24,7 @@ const maxIndex = 256 << 20
 func (t *Tree) addStaged(ctx context.Context, env []string, index string, untaken []ralph.Untaken) error {
 	names, links, err := t.staged(index)
 	if err != nil {
-		return fmt.Errorf("what is staged in %s: %w", t.Top(), err)
+		return fmt.Errorf("cannot read the staged changes in %s: %w", t.Top(), err)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return among(name, untaken) })
 	if len(names) > 0 {
