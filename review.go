@@ -152,7 +152,7 @@ func (r Review) said() string {
 	case r.Before == r.None:
 		said += " (twice)"
 	default:
-		said += " (in its second conversation; the first was no review: " + r.Before + ")"
+		said += " (in its second conversation; the first was not a review: " + r.Before + ")"
 	}
 	if r.Wrote {
 		said += " (it changed files, which were thrown away)"

@@ -58,7 +58,7 @@ func Locate(remote, kind, base string) (Address, error) {
 	host = cmp.Or(sshHosts[strings.ToLower(host)], host)
 	owner, name, ok := cutLast(strings.Trim(strings.TrimSuffix(strings.Trim(path, "/"), ".git"), "/"))
 	if host == "" || !ok {
-		return Address{}, fmt.Errorf("%q is no address of a repository on a forge", redacted(remote))
+		return Address{}, fmt.Errorf("%q is not the address of a repository on a forge", redacted(remote))
 	}
 	a := Address{Kind: kind, URL: scheme + "://" + host, Owner: owner, Name: name}
 	if a.Kind == "" {
@@ -67,7 +67,7 @@ func Locate(remote, kind, base string) (Address, error) {
 	if base != "" {
 		a.URL = strings.TrimRight(base, "/")
 		if u, err := url.Parse(a.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return Address{}, fmt.Errorf("forge.url %q is no address such as https://git.example.org", redacted(base))
+			return Address{}, fmt.Errorf("forge.url %q is not an address such as https://git.example.org", redacted(base))
 		} else if below := strings.Trim(u.Path, "/"); below != "" { // a forge below a path of its host
 			a.Owner = strings.TrimPrefix(a.Owner, below+"/")
 		}
@@ -214,5 +214,5 @@ func New(a Address, token string, now func() time.Time) (Forge, error) {
 	case Gitea:
 		return newGitea(a, t)
 	}
-	return nil, fmt.Errorf("forge.kind %q is none of github, gitlab and gitea", a.Kind)
+	return nil, fmt.Errorf("forge.kind %q is not one of github, gitlab and gitea", a.Kind)
 }

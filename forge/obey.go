@@ -96,7 +96,7 @@ func answer(tx *store.Tx, task int64, c Command, by string) error {
 	open = slices.DeleteFunc(open, func(q store.InboxItem) bool { return c.Question != 0 && q.Ref.ID != c.Question })
 	switch {
 	case len(open) == 0 && c.Question != 0:
-		return fmt.Errorf("Q%d is no open question of this task", c.Question)
+		return fmt.Errorf("Q%d is not an open question of this task", c.Question)
 	case len(open) == 0:
 		return errors.New("this task has no open question")
 	case len(open) > 1:

@@ -80,11 +80,11 @@ func Register(root string) (changed bool, err error) {
 // addServer adds the entry to the content of a client's file, or updates it.
 func addServer(text []byte, entry clientEntry) ([]byte, error) {
 	if !json.Valid(text) || !gjson.ParseBytes(text).IsObject() {
-		return nil, errors.New("is no JSON object: correct it, or move it away")
+		return nil, errors.New("is not a JSON object: correct it, or move it away")
 	}
 	servers := gjson.GetBytes(text, "mcpServers")
 	if servers.Exists() && !servers.IsObject() {
-		return nil, errors.New(`has a key "mcpServers" that is no object: correct it, or move it away`)
+		return nil, errors.New(`has a key "mcpServers" that is not an object: correct it, or move it away`)
 	}
 	var there clientEntry
 	if own := servers.Get("ralph"); own.IsObject() && json.Unmarshal([]byte(own.Raw), &there) == nil &&

@@ -120,7 +120,7 @@ func phases(d Data) string {
 		"| `testing` | you run tests or see whether it works |\n" +
 		"| `committing` | you are about to commit |\n" +
 		"| `reviewing` | you look over your own work before you close |\n\n" +
-		"It decides nothing: it is no signal and closes nothing.\n\n"
+		"It decides nothing: it is not a signal, and closes nothing.\n\n"
 }
 
 // checks lists the commands that check a done.

@@ -82,7 +82,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"1: the session ended as finished",
 			"1: closed by done (comment 1)",
 			"2: nothing is configured to check the claim",
-			"2: the claim cannot be merged, which is no attempt and no failure: main has moved; its changes were sent back 2 times",
+			"2: the claim cannot be merged, which is neither an attempt nor a failure: main has moved; its changes were sent back 2 times",
 			"attempts: 0 before, 0 after",
 			"result: pending: main has moved",
 		}},

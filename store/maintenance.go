@@ -105,7 +105,7 @@ func allReadable(tx *Tx) error {
 }
 
 // ErrNoBackup says that a file is not a copy of a queue.
-var ErrNoBackup = errors.New("this is no backup")
+var ErrNoBackup = errors.New("this is not a backup")
 
 // A Restored describes the effect of [Restore].
 type Restored struct {

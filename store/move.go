@@ -211,7 +211,7 @@ func copyTable(src, dst *Tx, t copied) (Moved, error) {
 		for i, v := range row {
 			s, _ := v.(string)
 			if clean(s) != s {
-				return fmt.Errorf("%s of the row %v has a NUL, or bytes that are no UTF-8, which ralph does not write: "+
+				return fmt.Errorf("%s of the row %v has a NUL, or bytes that are not UTF-8, which ralph does not write: "+
 					"change that first; nothing was moved", t.cols[i], row[slices.Index(t.cols, t.key[0])])
 			}
 			size += len(s)

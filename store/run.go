@@ -250,7 +250,7 @@ func (tx *Tx) Control(control string) error {
 	case stopping == 0:
 		return ralph.Conflict("no run is active")
 	}
-	return ralph.Conflict("the run is stopping already; `ralph resume` takes that back")
+	return ralph.Conflict("the run is stopping already: have it go on first")
 }
 
 // GoesOn clears the request to a run not to end, and reports whether there was one.

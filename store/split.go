@@ -17,7 +17,7 @@ func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) 
 		return c, signals.Suggest{}, err
 	}
 	if c.Verb != ralph.VerbSuggest {
-		return c, signals.Suggest{}, ralph.Conflict("comment %d is no suggestion", comment)
+		return c, signals.Suggest{}, ralph.Conflict("comment %d is not a suggestion", comment)
 	}
 	if !c.ResolvedAt.IsZero() {
 		return c, signals.Suggest{}, ralph.Conflict("comment %d was decided on by %s (%s)",
@@ -29,7 +29,7 @@ func (tx *Tx) Suggestion(comment int64) (ralph.Comment, signals.Suggest, error) 
 	}
 	s, ok := p.(signals.Suggest)
 	if !ok {
-		return c, s, ralph.Conflict("comment %d is no suggestion", comment)
+		return c, s, ralph.Conflict("comment %d is not a suggestion", comment)
 	}
 	proposed, err := values[int64](tx, `SELECT id FROM tasks WHERE source_comment = $1`, comment)
 	if err == nil && len(proposed) > 0 {

@@ -272,7 +272,7 @@ func checkTask(t ralph.Task) error {
 			return err
 		}
 		if !doublestar.ValidatePattern(f) {
-			return &ralph.FieldError{Field: fmt.Sprintf("file %q", f), Problem: "is no valid pattern, such as src/**"}
+			return &ralph.FieldError{Field: fmt.Sprintf("file %q", f), Problem: "is not a valid pattern, such as src/**"}
 		}
 	}
 	return ralph.CheckPriority("priority", t.Priority)

@@ -67,7 +67,7 @@ func (a *app) decide(ctx context.Context, args []string, approve, asTask bool) e
 		i = list[0]
 		if asTask {
 			if i.Kind != "suggestion" {
-				return i, ralph.Usage(fmt.Errorf("%s (%s) is no suggestion: leave --task out", i.Item, i.Kind))
+				return i, ralph.Usage(fmt.Errorf("%s (%s) is not a suggestion: leave --task out", i.Item, i.Kind))
 			}
 			i.Action = "task"
 		}

@@ -80,7 +80,7 @@ func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 	var wrong *ralph.FieldError
 	switch {
 	case errors.Is(err, ralph.ErrNotFound), errors.As(err, &wrong):
-		return d, ralph.NotFound("%q is no task, no session and no item of the inbox; `ralph inbox` lists the items", name)
+		return d, ralph.NotFound("%q is not a task, a session or an item of the inbox; `ralph inbox` lists the items", name)
 	case err != nil:
 		return d, err
 	case !ok:

@@ -114,7 +114,7 @@ func newDiscipline(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&n.Instructions, "instructions", "", "`TEXT`, @FILE, or - for standard input")
 	cmd.Flags().StringVar(&n.Model, "model", "", "the `MODEL` for its tasks")
 	cmd.Flags().IntVar(&n.Parallel, "parallel", 0,
-		"at most `N` sessions at once work on its tasks; 0 is no bound of its own")
+		"at most `N` sessions at once work on its tasks; 0: no bound of its own")
 	cmd.Flags().StringVar(&n.Review, "review", "",
 		"the agent that reviews its tasks' changes, by its `NAME` in ralph.yaml; none for nobody")
 	cmd.Flags().StringVar(&n.Agent, "agent", "", "the agent for its tasks, by its `NAME` in ralph.yaml")

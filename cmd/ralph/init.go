@@ -79,7 +79,7 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 		return err
 	}
 	if home, err := os.UserHomeDir(); err == nil && root == home || root == filepath.Dir(root) {
-		return usage(fmt.Errorf("%s is no project, and has no git repository: work in a folder of its own", root))
+		return usage(fmt.Errorf("%s is not a project, and has no git repository: work in a folder of its own", root))
 	}
 	if !yes && !a.yes(fmt.Sprintf("Agents work in clones of your commits, and %s lacks %s.\n"+
 		"Make it, and commit this folder without ignored files? [Y/n] ", root, lacks), true) {

@@ -125,7 +125,7 @@ func editPlan(tx *store.Tx, p inbox.Plan, form, edited, person string) (said []s
 		old, ok := was[n.ExternalID]
 		if !ok {
 			return nil, &store.ImportError{Line: n.Line, Err: fmt.Errorf(
-				"%q is no task of the plan of %s: `ralph task add TITLE --feature NAME` adds one", n.Title, p.Feature.Name)}
+				"%q is not a task of the plan of %s: `ralph task add TITLE --feature NAME` adds one", n.Title, p.Feature.Name)}
 		}
 		there[n.ExternalID] = true
 		id, err := ralph.ParseTaskID(n.ExternalID)

@@ -42,7 +42,7 @@ func Schema() ([]byte, error) {
 			list.AnyOf = []*jsonschema.Schema{{Type: list.Type, Enum: list.Enum}}
 		}
 		root.Properties[name] = &jsonschema.Schema{
-			Description: fmt.Sprintf("What is no mapping here is short for %s.", short),
+			Description: fmt.Sprintf("Any other value here is short for %s.", short),
 			AnyOf:       append([]*jsonschema.Schema{root.Properties[name]}, list.AnyOf...),
 		}
 	}

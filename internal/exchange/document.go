@@ -205,7 +205,7 @@ func (r *markdownReader) notes() {
 		if r.name == "" {
 			where = "the description of each task"
 		}
-		r.in.Notes = append(r.in.Notes, fmt.Sprintf("boxes that are no tasks, now in %s: %s", where, atLines(r.aside)))
+		r.in.Notes = append(r.in.Notes, fmt.Sprintf("boxes that are not tasks, now in %s: %s", where, atLines(r.aside)))
 	}
 	var odd []*line
 	for _, l := range r.lines {

@@ -358,7 +358,7 @@ func (r *markdownReader) leave(s *section) {
 	for top.up.within(noWork) {
 		top = top.up
 	}
-	what := fmt.Sprintf("lines of the section %q, which is no work", top.title)
+	what := fmt.Sprintf("lines of the section %q, which is not work", top.title)
 	s.head.fate = left
 	r.why[what]++
 	for _, l := range s.lines {

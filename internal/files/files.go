@@ -12,7 +12,7 @@ import (
 )
 
 // ErrIrregular means that there is something else in the place of a file, such as a named pipe.
-var ErrIrregular = errors.New("is no regular file")
+var ErrIrregular = errors.New("is not a regular file")
 
 // Open opens a regular file, or the one that a link leads to, for reading. It never waits, whatever is in its place;
 // the error is then [ErrIrregular].

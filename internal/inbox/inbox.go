@@ -367,7 +367,7 @@ func (d *Dialogue) chosen(list []Choice, i store.InboxItem, typed string) ([]str
 		}
 		return c.Command(i, said), nil
 	}
-	return nil, fmt.Errorf("%q is none of the keys: ? lists them", typed)
+	return nil, fmt.Errorf("%q is not one of the keys: ? lists them", typed)
 }
 
 // line reads a typed line; ok is false at the end of input.

@@ -53,7 +53,7 @@ func (t Tools) ParseRule(text string) (Rule, error) {
 		return refuse("has an empty pattern")
 	}
 	if r.file && !doublestar.ValidatePattern(r.pattern) {
-		return refuse("has a path that is no valid glob")
+		return refuse("has a path that is not a valid glob")
 	}
 	return r, nil
 }

@@ -71,7 +71,7 @@ func Open(ctx context.Context, dir string, environ []string, warn io.Writer) (*P
 	}
 	home.Server = strings.ReplaceAll(p.Config.Database, "{project}", url.PathEscape(p.Name()))
 	if home.Server != "" && !store.IsURL(home.Server) {
-		return nil, ralph.Usage(errors.New("database is no postgres:// URL (its value is not shown)"))
+		return nil, ralph.Usage(errors.New("database is not a postgres:// URL (its value is not shown)"))
 	}
 	return p, nil
 }

@@ -53,6 +53,6 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 	if span, err := time.ParseDuration(word); err == nil && span > 0 {
 		return now.Add(-span), nil
 	}
-	return now, fmt.Errorf("%q is no time: say 22:00, 2h, 7d, today, yesterday, \"last night\", monday, or 2026-11-20",
+	return now, fmt.Errorf("%q is not a time: say 22:00, 2h, 7d, today, yesterday, \"last night\", monday, or 2026-11-20",
 		text)
 }

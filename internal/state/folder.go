@@ -103,7 +103,7 @@ func newSeat(ctx context.Context, environ []string, place string) (s seat, err e
 		return s, err
 	}
 	if s.id != "" && !validID(s.id) {
-		return s, fmt.Errorf("the id of this project, %q, is none that ralph makes: %s, and a new queue begins",
+		return s, fmt.Errorf("the id of this project, %q, is not one that ralph makes: %s, and a new queue begins",
 			s.id, s.forget())
 	}
 	s.unmarked = s.id == ""
@@ -209,7 +209,7 @@ func readFile(path string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		return "", nil
 	case errors.Is(err, files.ErrIrregular):
-		return "", fmt.Errorf("%s is no file: remove it", path)
+		return "", fmt.Errorf("%s is not a file: remove it", path)
 	case err != nil:
 		return "", fmt.Errorf("cannot tell where the queue is: %w", err)
 	}

@@ -306,7 +306,7 @@ func (h *Home) judge(f Folder) error {
 	case Damaged:
 		return fmt.Errorf("the queue is damaged: %s: %s; %s", h.File(Database), why, h.HowToRestore())
 	default:
-		return fmt.Errorf("the queue is lost: %s: %s: this is no new project; %s; to begin a new queue, move %s away",
+		return fmt.Errorf("the queue is lost: %s: %s: this is not a new project; %s; to begin a new queue, move %s away",
 			h.File(Database), why, h.HowToRestore(), h.State)
 	}
 }

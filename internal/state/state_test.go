@@ -212,7 +212,7 @@ func TestQueuesOfProjects(t *testing.T) {
 	run("git", "-C", "copy", "config", "--local", "ralph.id", "no-such-queue")
 	fails("copy", "its queue is in")
 	run("git", "-C", "copy", "config", "--local", "ralph.id", "../outside")
-	fails("copy", "none that ralph makes")
+	fails("copy", "not one that ralph makes")
 	run("mv", ".local/state/ralph/"+app.id, "elsewhere")
 	fails("moved", "the state of this project is gone")
 	run("mv", "elsewhere", ".local/state/ralph/"+app.id)

@@ -203,7 +203,7 @@ func (m Manager) systemctl(ctx context.Context, args ...string) (string, error) 
 	case result.Exit.Code == 0:
 		return result.Output, nil
 	case !m.System && strings.Contains(said, "Failed to connect to bus"):
-		return "", fmt.Errorf("%s: %s: this is no session of its user that systemd knows of: "+
+		return "", fmt.Errorf("%s: %s: systemd knows no such session of its user: "+
 			"log in directly (not by su or sudo), or use --system", strings.Join(command, " "), said)
 	}
 	return "", fmt.Errorf("%s: exit status %d: %s", strings.Join(command, " "), result.Exit.Code, said)

@@ -39,7 +39,7 @@ func ParseJUnit(r io.Reader) (*Results, error) {
 			results.Broken = fmt.Sprintf("the JUnit report is larger than %d MiB", maxReport>>20)
 			return results, nil
 		case errors.As(err, &syntax):
-			results.Broken = "the JUnit report is no XML: " + syntax.Error()
+			results.Broken = "the JUnit report is not XML: " + syntax.Error()
 			return results, nil
 		case err != nil && token == nil && !isReading(err):
 			results.Broken = "the JUnit report cannot be read: " + err.Error()
@@ -80,7 +80,7 @@ func ParseJUnit(r io.Reader) (*Results, error) {
 		}
 	}
 	if !seen {
-		results.Broken = "the file is no JUnit report"
+		results.Broken = "the file is not a JUnit report"
 	}
 	return results, nil
 }

@@ -94,11 +94,11 @@ func TestJUnit(t *testing.T) {
 		},
 		{"a suite that fails without a test", `<testsuite name="s" errors="1"><testcase name="a"/></testsuite>`, map[string]testresult.Status{"s.a": "passed"}, "counts 1 failures and names 0"},
 		{"cut short in a test", `<testsuite name="s"><testcase name="a"><fail`, nil, "cut short"},
-		{"cut short between tests", `<testsuite name="s"><testcase name="a"/>`, map[string]testresult.Status{"s.a": "passed"}, "no XML"},
-		{"an entity of its own", `<!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite name="s"><testcase name="&a;"/></testsuite>`, nil, "no XML"},
+		{"cut short between tests", `<testsuite name="s"><testcase name="a"/>`, map[string]testresult.Status{"s.a": "passed"}, "not XML"},
+		{"an entity of its own", `<!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite name="s"><testcase name="&a;"/></testsuite>`, nil, "not XML"},
 		{"an encoding that is not known", `<?xml version="1.0" encoding="x-nonsense"?><testsuite/>`, nil, "cannot be read"},
-		{"another document", `<html><body/></html>`, nil, "no JUnit report"},
-		{"nothing", ``, nil, "no JUnit report"},
+		{"another document", `<html><body/></html>`, nil, "not a JUnit report"},
+		{"nothing", ``, nil, "not a JUnit report"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := testresult.ParseJUnit(strings.NewReader(tt.report))

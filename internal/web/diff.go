@@ -118,7 +118,7 @@ func filesOf(unified string, whole func(path string) bool) (files []changed) {
 				text.Count(strings.Count(f.Body[len(shown):], "\n"), "line")))
 		}
 		if c.Lines = numbered(shown); f.Opaque {
-			c.Left = "it is no text"
+			c.Left = "it is not text"
 		}
 		files = append(files, c)
 	}

@@ -24,7 +24,7 @@ func TestFilesOf(t *testing.T) {
 	want := []web.Changed{
 		{FileChange: ralph.FileChange{Path: "a", Added: 1, Removed: 1, Status: "modified"}},
 		{FileChange: ralph.FileChange{Path: "new name", Status: "renamed"}},
-		{FileChange: ralph.FileChange{Path: "p.png", Status: "modified"}, Left: "it is no text"},
+		{FileChange: ralph.FileChange{Path: "p.png", Status: "modified"}, Left: "it is not text"},
 		{FileChange: ralph.FileChange{Path: "gone", Removed: 1, Status: "deleted"}},
 	}
 	if len(files) != 5 {

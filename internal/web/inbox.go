@@ -363,7 +363,7 @@ func (v *inboxView) list(tx *store.Tx, r *http.Request) (more bool, err error) {
 	q := r.URL.Query()
 	v.Filter, v.Asked = inbox.Filter(q.Get("show")), q.Has("item")
 	if !slices.Contains(inbox.Filters, v.Filter) {
-		return false, &ralph.FieldError{Field: "show", Problem: fmt.Sprintf("is no filter of the inbox: %q", v.Filter)}
+		return false, &ralph.FieldError{Field: "show", Problem: fmt.Sprintf("is not a filter of the inbox: %q", v.Filter)}
 	}
 	list, err := tx.InboxPart(v.Filter.Kinds(), inboxItems+1, (pageOf(r)-1)*inboxItems)
 	if err != nil {

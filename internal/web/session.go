@@ -464,7 +464,7 @@ func narrowedBy(at string, q url.Values, names ...string) (list []narrowed) {
 func activeOf(q url.Values) (ralph.Time, error) {
 	t, err := ralph.ParseTime(q.Get("active"))
 	if err != nil {
-		wrong := fmt.Sprintf("is no time such as 2026-11-26T22:00:00Z: %q", q.Get("active"))
+		wrong := fmt.Sprintf("is not a time such as 2026-11-26T22:00:00Z: %q", q.Get("active"))
 		err = &ralph.FieldError{Field: "active", Problem: wrong}
 	}
 	return t, err
@@ -481,7 +481,7 @@ func sessionFilter(q url.Values) (f store.SessionFilter, err error) {
 	id := func(name string) (n int64) {
 		if v := q.Get(name); v != "" && err == nil {
 			if n, err = ralph.ParseTaskID(v); err != nil {
-				err = &ralph.FieldError{Field: name, Problem: fmt.Sprintf("is no number: %q", v)}
+				err = &ralph.FieldError{Field: name, Problem: fmt.Sprintf("is not a number: %q", v)}
 			}
 		}
 		return n
@@ -490,7 +490,7 @@ func sessionFilter(q url.Values) (f store.SessionFilter, err error) {
 		if v := q.Get(name); v != "" && err == nil {
 			at, wrong := time.ParseInLocation(time.DateOnly, v, time.Local)
 			if wrong != nil {
-				err = &ralph.FieldError{Field: name, Problem: fmt.Sprintf("is no day such as 2026-11-26: %q", v)}
+				err = &ralph.FieldError{Field: name, Problem: fmt.Sprintf("is not a day such as 2026-11-26: %q", v)}
 				return t
 			}
 			t = ralph.At(at.AddDate(0, 0, further))

@@ -99,11 +99,11 @@ func TestASessionsPageShowsItsResult(t *testing.T) {
 	page := b.get("/sessions/" + session)
 	has(t, page, "Transcript", "Why: the rules that decided", "exit 1", "--- FAIL: TestX", "old words", "new words", "a command changed it", "unusual order", "<ol class=\"why\"><li>", "The prompt as it was sent")
 	s.mu.Lock()
-	s.files[session+"/diffs"] = `{"files":[{"path":"b.go","diff":"@@ -4,2 +4,2 @@\n a<b>\n-old\n+new\u202e\n"},{"path":"a.go","left":"it is no text"}]}`
+	s.files[session+"/diffs"] = `{"files":[{"path":"b.go","diff":"@@ -4,2 +4,2 @@\n a<b>\n-old\n+new\u202e\n"},{"path":"a.go","left":"it is not text"}]}`
 	s.mu.Unlock()
 	page = s.browser().get("/sessions/" + session) // of a server that has not shown it before
 	has(t, page, `<span class="no">4</span><span class="no">4</span> a&lt;b&gt;`, `<span class="del"><span class="no">5</span><span class="no"></span>-old`,
-		`<span class="add"><span class="no"></span><span class="no">5</span>&#43;new&lt;U&#43;202E&gt;`, "Its lines were not kept: it is no text.")
+		`<span class="add"><span class="no"></span><span class="no">5</span>&#43;new&lt;U&#43;202E&gt;`, "Its lines were not kept: it is not text.")
 	s.mu.Lock()
 	s.files[session+"/diffs"] = `{"files":`
 	s.mu.Unlock()

@@ -93,7 +93,7 @@ func (t *Tree) Diffs(
 }
 
 // noText means that go-git does not compare a file.
-const noText = "it is no text, or larger than 1 MiB"
+const noText = "it is not text, or larger than 1 MiB"
 
 // opaque returns git's comparison of a binary or large file: its lines without headers.
 func (t *Tree) opaque(

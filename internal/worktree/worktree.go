@@ -212,7 +212,7 @@ func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 	}
 	id := strings.TrimSpace(string(out))
 	if !objectID().MatchString(id) {
-		return "", fmt.Errorf("state of the work tree: git write-tree said %q, which is no object", id)
+		return "", fmt.Errorf("state of the work tree: git write-tree said %q, which is not an object", id)
 	}
 	if t.prefix == "" {
 		return id, nil

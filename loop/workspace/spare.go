@@ -109,7 +109,7 @@ func (w *Workspace) unfit(ctx context.Context, s spare, in string, folders []str
 	here, name := w.Here(), folders[0]
 	for _, folder := range folders {
 		if !filepath.IsLocal(folder) || folder == "." {
-			return folder + " is no folder below the project"
+			return folder + " is not a folder below the project"
 		}
 	}
 	if strings.ContainsAny(here.Dir, `|&\[]*^$"`) {

@@ -23,7 +23,7 @@ func TestACopyReplacesSetUpWithoutANetwork(t *testing.T) {
 		{"an older one", "touch -d '2 hours ago' node_modules/.package-lock.json", offline, "npm ci", "your node_modules is older than your package-lock.json"},
 		{"not ignored", "echo x > .gitignore; git commit -qam x", offline, "npm ci", "git does not ignore your node_modules"},
 		{"a link to the person's files", `ln -s "$PWD/sub" node_modules/own`, offline, "npm ci", "own in your node_modules leads to your own files"},
-		{"outside of the project", "", offline, "cd .. && npm ci", "../node_modules is no folder below the project"},
+		{"outside of the project", "", offline, "cd .. && npm ci", "../node_modules is not a folder below the project"},
 		{"a failure with the network", "", "echo out of sync >&2; exit 1", "npm ci", "out of sync"},
 		{"a command that does more", "", offline, "npm ci && npm run build", "no network;"},
 	} {

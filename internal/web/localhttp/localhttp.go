@@ -23,7 +23,7 @@ import (
 func Listen(ctx context.Context, name, addr string) (net.Listener, error) {
 	_, port, err := net.SplitHostPort(Address(addr))
 	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
-		return nil, fmt.Errorf("%s: %q is no address with a port, such as 127.0.0.1:7474", name, addr)
+		return nil, fmt.Errorf("%s: %q is not an address with a port, such as 127.0.0.1:7474", name, addr)
 	}
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", Address(addr))

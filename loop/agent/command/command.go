@@ -22,7 +22,7 @@ import (
 // Profile is the profile of such programs.
 var Profile = agent.Profile{
 	Name: "command", Title: "any command", Kind: "command", MCP: agent.ByChannel, Guard: agent.None,
-	Cost: agent.Never, Tokens: agent.Never, EndsAlone: true, NoServers: "it is no MCP client",
+	Cost: agent.Never, Tokens: agent.Never, EndsAlone: true, NoServers: "it is not an MCP client",
 	Note: "An agent with its own MCP settings can use `ralph mcp`, with the prompt's ticket in `RALPH_TICKET`, " +
 		"instead of " +
 		"`ralph signal`.",

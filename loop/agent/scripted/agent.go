@@ -95,7 +95,7 @@ func next(ctx context.Context, lines <-chan line) (text string, message json.Raw
 			Message json.RawMessage `json:"message"`
 		}
 		if err := json.Unmarshal([]byte(l.text), &m); err != nil {
-			return "", nil, fmt.Errorf("a line of stdin is no message: %w", err)
+			return "", nil, fmt.Errorf("a line of stdin is not a message: %w", err)
 		}
 		if m.Type == "user" && m.Message != nil {
 			text, err := textOf(m.Message)
