@@ -72,7 +72,7 @@ type Gate struct {
 	Trial Trial `json:"trial,omitzero"`
 }
 
-// A Trial is the result of the target's tests with changed expectations (docs/gate.md). The zero value is no trial.
+// A Trial is the result of the target's tests with changed expectations (docs/gate.md). The zero value is not a trial.
 type Trial struct {
 	Neutralised []string `json:"neutralised,omitempty"` // tests and `commands` that pass with any expectation
 	Tests       int      `json:"tests,omitempty"`       // tests that were tried

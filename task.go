@@ -267,7 +267,7 @@ func CheckText(field, s string, required bool) error {
 	return nil
 }
 
-// CheckPriority returns an error if p is no priority.
+// CheckPriority returns an error if p is not a priority.
 func CheckPriority(field string, p int) error {
 	if p < HighestPriority || p > LowestPriority {
 		return &FieldError{Field: field, Problem: fmt.Sprintf("must be a number from %d (highest) to %d (lowest), not %d",

@@ -441,7 +441,7 @@ func TestTwoQueuesKeepTheirOwn(t *testing.T) {
 	}
 }
 
-// TestQueuesOfTwoPeople: what the queue of another person with the right posts is no comment of that person.
+// TestQueuesOfTwoPeople: what the queue of another person with the right posts is not a comment of that person.
 func TestQueuesOfTwoPeople(t *testing.T) {
 	w := newWorld(t)
 	w.label(dev, w.issue(dev, "Own", "x"), "ralph", true)

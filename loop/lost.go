@@ -59,7 +59,7 @@ func (r *runner) waitForLost(ctx context.Context) error {
 	return r.wait(ctx, why, task.NotBefore.Time)
 }
 
-// missed handles a picked task that could not be claimed. A lost race is no error:
+// missed handles a picked task that could not be claimed. A lost race is not an error:
 // the run picks again, but pauses if the same task is missed twice in a row.
 func (r *runner) missed(ctx context.Context, task int64, err error) error {
 	switch {
@@ -79,7 +79,7 @@ func (r *runner) missed(ctx context.Context, task int64, err error) error {
 		return err
 	}
 	if r.missedTask == task {
-		r.changed = nil // a change is no reason to retry sooner
+		r.changed = nil // a change is not a reason to retry sooner
 		r.sleep(ctx, r.Store.Now().Add(step))
 	}
 	r.missedTask = task

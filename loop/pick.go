@@ -33,7 +33,7 @@ type inWork struct {
 
 // fit returns the index of the task to begin next, and the tasks that it
 // passes over. Tasks are passed over only within one priority. File scopes are
-// hints: an overlap is no reason to begin nothing. i is -1 if there is none.
+// hints: an overlap is not a reason to begin nothing. i is -1 if there is none.
 func (b inWork) fit(queue []ralph.Task) (i int, passes []int64) {
 	first := -1
 	for i, t := range queue {

@@ -87,7 +87,7 @@ func TestLostSessionsAreCountedInARow(t *testing.T) {
 	}
 }
 
-// TestATaskThatIsMissedTwiceIsLeftAMoment; a lost race is no error, and other errors are.
+// TestATaskThatIsMissedTwiceIsLeftAMoment; a lost race is not an error, and other errors are.
 func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

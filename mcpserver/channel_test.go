@@ -228,7 +228,7 @@ func TestOnlyTheAgentSpeaks(t *testing.T) {
 			t.Errorf("a signal with the ticket %q: %+v, %v", with, reply, err)
 		}
 	}
-	conn := dial(t, c) // a question is no word of the agent's
+	conn := dial(t, c) // a question is not a word of the agent's
 	fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":1,"method":"ralph/hook","params":{"tool_name":"Bash","tool_input":{}}}`)
 	var reply struct{ Result *string }
 	if err := json.NewDecoder(conn).Decode(&reply); err != nil || reply.Result == nil || *reply.Result != "" {

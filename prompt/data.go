@@ -42,7 +42,7 @@ type Data struct {
 	Files        []ralph.FileChange // newest first
 	Checkpoint   *Checkpoint        // the state of the last session if it was interrupted; else nil
 	Template     *Template          // replaces ralph's own order of sections; nil for that order
-	MaxTokens    int                // the budget in tokens of EstimateTokens; zero is no special case
+	MaxTokens    int                // the budget in tokens of EstimateTokens; zero has no special meaning
 }
 
 // FailedBefore is a verification command that failed before the task's first session.

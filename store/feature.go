@@ -191,7 +191,7 @@ func (tx *Tx) Progress(name string) (Progress, error) {
 		Scan(&p.Sessions, &p.CostUSD, &p.Learnings)
 }
 
-// CheckCommands returns an error for the first command that is no valid verification command.
+// CheckCommands returns an error for the first command that is not a valid verification command.
 func CheckCommands(commands []string) error {
 	for _, c := range commands {
 		if err := ralph.CheckText("verification command", c, true); err != nil {

@@ -296,7 +296,7 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 		err = errors.Join(f.Sync(), f.Close())
 	}
 	if err == nil && !db.Shared() { // else PostgreSQL's own program has read all of it
-		err = whole(ctx, part) // a copy of a damaged database is no backup; its values are read when it is needed
+		err = whole(ctx, part) // a copy of a damaged database is not a backup; its values are read when it is needed
 	}
 	if err == nil {
 		err = os.Rename(part, path)

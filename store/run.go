@@ -153,7 +153,7 @@ func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error
 	if err != nil || state != "waiting" && state != "paused" && state != "ending" {
 		return err
 	}
-	// Waiting for a daily window is no news; waiting for an agent is.
+	// Waiting for a daily window is not news; waiting for an agent is.
 	resting, err := tx.Resting()
 	if err != nil {
 		return err

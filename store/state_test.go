@@ -44,7 +44,7 @@ func TestASessionsStatesAreRecordedWithTheirSource(t *testing.T) {
 	write(t, db, observe(ralph.PhaseTesting, false)) // at the same moment
 	write(t, db, observe(ralph.PhaseAnalyzing, false))
 	write(t, db, report(ralph.PhaseReviewing))
-	write(t, db, report(ralph.PhaseReviewing)) // once more is no other order
+	write(t, db, report(ralph.PhaseReviewing)) // once more changes nothing
 	write(t, db, func(tx *store.Tx) error {
 		got, err := tx.Session(s.ID)
 		want := []string{"idle observed", "analyzing observed", "implementing reported", "reviewing! reported", "reviewing reported"}

@@ -55,7 +55,7 @@ func (f *follower) next() (e ralph.Event) {
 	return e
 }
 
-// interrupt ends the follower as Ctrl-C does, which is no failure.
+// interrupt ends the follower as Ctrl-C does, which is not a failure.
 func (f *follower) interrupt() {
 	f.t.Helper()
 	if err := f.cmd.Process.Signal(os.Interrupt); err != nil {

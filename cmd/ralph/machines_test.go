@@ -253,7 +253,7 @@ func (f *fleet) move(from, to string) {
 }
 
 // TestKeptWorkOfARemoteThatIsAway is waited for: by a machine that knows the branch from earlier, and by one that has never
-// seen it, which is no sign that there is none.
+// seen it, which is not a sign that there is none.
 func TestKeptWorkOfARemoteThatIsAway(t *testing.T) {
 	long(t)
 	t.Parallel()

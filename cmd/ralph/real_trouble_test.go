@@ -298,7 +298,7 @@ ralph signal $ticket done summary="stood in"
 `
 
 // TestRealTroubles: real agents on bad days, each in one run with a task for each trouble. The ending matches its
-// recording. It is no attempt at the task and costs the seen tokens, a stand-in works if one helps, and each task is
+// recording. It is not an attempt at the task and costs the seen tokens, a stand-in works if one helps, and each task is
 // completed.
 func TestRealTroubles(t *testing.T) {
 	t.Parallel()

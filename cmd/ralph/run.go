@@ -87,7 +87,7 @@ type runOptions struct {
 	wait   bool  // follow the task if a run in progress takes it
 	model  string
 	title  string   // title of a task to add
-	plan   *planRun // state of a plan's task; nil if it is no plan
+	plan   *planRun // state of a plan's task; nil if it is not a plan
 	add    ralph.Task
 	agent  string
 	dryRun bool

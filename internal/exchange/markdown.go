@@ -352,7 +352,7 @@ func (r *markdownReader) section(s *section) {
 	}
 }
 
-// leave leaves a section that is no work out, with all that is below it.
+// leave leaves a section that is not work out, with all that is below it.
 func (r *markdownReader) leave(s *section) {
 	top := s
 	for top.up.within(noWork) {

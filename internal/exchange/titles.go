@@ -15,7 +15,7 @@ const (
 	noWork                 // "Optional", "Future", "Nice to have"
 	conditions             // "Acceptance criteria"
 	gates                  // "Quality gates": commands that check all tasks
-	about                  // "Overview", "Context": its boxes are no tasks
+	about                  // "Overview", "Context": its boxes are not tasks
 	oneTask                // "### Task 3: …": its boxes are the task's criteria
 )
 

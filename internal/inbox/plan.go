@@ -123,7 +123,7 @@ func (p Plan) Markdown() string {
 }
 
 // stateOf names the state of the editable parts of a plan's tasks: it changes once a task was added, taken out or
-// edited. Work on a task is no edit.
+// edited. Work on a task is not an edit.
 func stateOf(tasks []PlanTask) (string, error) {
 	type content struct {
 		ID                               int64

@@ -151,7 +151,7 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 		tell(PermissionAsked)
 	case ralph.TaskStatusChanged:
 		d.Reason = p.Reason
-		// A task that waits only for other tasks is no news for people.
+		// A task that waits only for other tasks is not news for people.
 		if t := changed[p.To]; t != "" && (t != TaskBlocked || p.Waits != nil && p.Waits.People() > 0) {
 			tell(t)
 		}

@@ -117,7 +117,7 @@ func (p *project) deliver(n *notify.Notifier) {
 type receiver struct {
 	mu       sync.Mutex
 	statuses []int
-	header   http.Header // of answers that are no success
+	header   http.Header // of answers that are not success
 	requests []request
 }
 

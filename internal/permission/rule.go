@@ -58,7 +58,7 @@ func (t Tools) ParseRule(text string) (Rule, error) {
 	return r, nil
 }
 
-// CheckDenies refuses a deny or ask rule without effect: its name is no tool's, or no use of its tool matches its
+// CheckDenies refuses a deny or ask rule without effect: its name is not a tool's, or no use of its tool matches its
 // pattern. The error is a [ralph.FieldError].
 func (t Tools) CheckDenies(rule string) error {
 	r, err := t.ParseRule(rule)

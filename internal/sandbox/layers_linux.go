@@ -96,7 +96,7 @@ func (v View) mask() error {
 	return nil
 }
 
-// fix makes files read-only. Their folders become mounts too, because a folder that is no mount could be replaced.
+// fix makes files read-only. Their folders become mounts too, because a folder that is not a mount could be replaced.
 func (v View) fix() error {
 	mounted := map[string]bool{}
 	bind := func(path string, more uintptr) error {

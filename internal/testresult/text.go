@@ -189,7 +189,7 @@ type reader struct {
 	*Results
 	seen   bool            // a status or a count
 	suite  string          // suite of the following tests, as cargo prints it
-	suites map[string]bool // names that are no tests
+	suites map[string]bool // names that are not tests
 
 	open *start // test that has begun; nil if there is none
 	name string // its name

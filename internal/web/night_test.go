@@ -97,7 +97,7 @@ func TestANumberLeadsToItsItems(t *testing.T) {
 func (b *browser) rows(path, want string) string {
 	b.t.Helper()
 	one := regexp.MustCompile(map[string]string{
-		"/runs": `<tr id="r`, "/tasks": `<tr id="t`, "/sessions": `<tr id="s`, "/inbox": `<li id="w-|<article class="now" id="n\d`, // an item of the band is no row
+		"/runs": `<tr id="r`, "/tasks": `<tr id="t`, "/sessions": `<tr id="s`, "/inbox": `<li id="w-|<article class="now" id="n\d`, // an item of the band is not a row
 	}[strings.Split(path, "?")[0]])
 	n := 0
 	for path != "" {

@@ -30,7 +30,7 @@ func statusOf(err error) int {
 	var large *http.MaxBytesError
 	var usage *ralph.ExitError
 	switch {
-	case store.Passes(err): // first: an unreachable server is no missing page
+	case store.Passes(err): // first: an unreachable server is not a missing page
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errSignIn):
 		return http.StatusUnauthorized

@@ -200,7 +200,7 @@ func (a *app) show(f shower) http.HandlerFunc {
 		a.compare(r.Context(), v.changes)
 		refresh := r.Header.Get("X-Refresh")
 		fr.Refresh = refresh != ""
-		if refresh == "" { // a page that updates itself is no visit
+		if refresh == "" { // a page that updates itself is not a visit
 			a.setCookie(w, "looked", mark, lookedFor)
 		}
 		if refresh != "yes" { // the message belongs to the page after the form

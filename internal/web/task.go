@@ -303,7 +303,7 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 	}
 	k.say(p)
 	if k.Claim = c.Verb.Closes(); k.Claim {
-		k.Look.Class = "" // an agent's claim about its own work is no state
+		k.Look.Class = "" // an agent's claim about its own work is not a state
 	}
 	dead := t.Status == ralph.Cancelled || t.Status == ralph.Rejected
 	switch {

@@ -132,7 +132,7 @@ func runExactly(
 	if Killed(err) && ctx.Err() == nil && reads[subcommand(args)] {
 		err = once()
 	}
-	if err != nil && (ctx.Err() != nil || errors.Is(err, errSlow)) { // the output of a killed git is no answer
+	if err != nil && (ctx.Err() != nil || errors.Is(err, errSlow)) { // the output of a killed git is not an answer
 		return nil, err
 	}
 	return out.Bytes(), err

@@ -148,7 +148,7 @@ func (o *objects) text(e object.TreeEntry) (text string, ok bool, err error) {
 	return string(b), !isBinary(b), errors.Join(err, r.Close())
 }
 
-// isBinary reports whether a file is no text, as git decides.
+// isBinary reports whether a file is not text, as git decides.
 func isBinary(content []byte) bool {
 	return bytes.Contains(content[:min(len(content), 8000)], []byte{0})
 }

@@ -81,7 +81,7 @@ func TestARenamedGuardedFileIsShown(t *testing.T) {
 	if err != nil || strings.Count(first, "\n+") < 20 || !strings.Contains(rest, "+++ b/simple") || strings.Contains(rest, "hook") {
 		t.Errorf("%v: %s\n-- rest\n%s", err, first, rest)
 	}
-	if !strings.Contains(rest, "--- a/notes\n+++ /dev/null\n") { // that the old file is removed is no secret
+	if !strings.Contains(rest, "--- a/notes\n+++ /dev/null\n") { // that the old file is removed is not secret
 		t.Errorf("%v: %s\n-- rest\n%s", err, first, rest)
 	}
 }

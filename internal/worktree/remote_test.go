@@ -8,7 +8,7 @@ import (
 	"ralph/internal/worktree"
 )
 
-// TestFetchesAtTheSameTime: git refuses one of two processes that fetch the same branch, and that is no trouble of the
+// TestFetchesAtTheSameTime: git refuses one of two processes that fetch the same branch, and that is no fault of the
 // remote.
 func TestFetchesAtTheSameTime(t *testing.T) {
 	top := t.TempDir()

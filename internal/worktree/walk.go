@@ -25,8 +25,8 @@ type surveyor struct {
 // errEnded ends a walk at a limit.
 var errEnded = errors.New("the walk ended")
 
-// walk walks through the work tree at top. It removes special files: entries that are no file, folder or link. It also
-// removes links in .git, which git would follow. It makes folders readable and writable.
+// walk walks through the work tree at top. It removes special files: entries other than files, folders and links. It
+// also removes links in .git, which git would follow. It makes folders readable and writable.
 func walk(ctx context.Context, top string) (survey, error) {
 	w := &surveyor{until: time.Now().Add(walkLimit)}
 	fd, err := unix.Open(top, dirFlags, 0)

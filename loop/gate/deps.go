@@ -51,7 +51,7 @@ var manifests = map[string]func(text string) map[string]string{
 var requirements = lazy.Regexp(`(^|/)[\w.-]*(requirements|constraints)[\w.-]*\.(txt|in)$|` +
 	`(^|/)requirements/[\w.-]+\.(txt|in)$`)
 
-// reader returns the function that reads the dependencies of a file; nil if it is no manifest.
+// reader returns the function that reads the dependencies of a file; nil if it is not a manifest.
 func reader(name string) func(text string) map[string]string {
 	if requirements().MatchString(fold(name)) {
 		return pipDependencies
@@ -93,7 +93,7 @@ func risky(f File) bool {
 	return slices.ContainsFunc(Dependencies([]File{f}), func(d ralph.Dependency) bool { return d.Foreign || d.Installs })
 }
 
-// address matches a source that is no registry: a URL, a repository, a host. It may be one of several, or in JSON.
+// address matches a source that is not a registry: a URL, a repository, a host. It may be one of several, or in JSON.
 var address = lazy.Regexp(`(?i)://|(?:^|, )\s*['"]?(git@|github:|gitlab:|bitbucket:|gist:)` +
 	`|\b(git|github|gitlab|bitbucket|gist|hg|svn)\b['"]?\s*(=>|=|:)` +
 	`|\b(registry|index|source|url)\b['"]?\s*(=>|=|:)\s*['"]` +
@@ -104,8 +104,8 @@ var local = lazy.Regexp(`(?i)(?:(?:^|, )\s*(?:file|link|portal):|\bpath['"]?\s*(
 	`|^(?:-[ercf]|--(?:editable|requirement|constraint|find-links))[\s=]\s*|^=>\s*|files\(['"])([^'"\s,}]+)` +
 	`|(?:^|, )['"]?((?:\.\.?/|/|~/)[^\s'"]*)`)
 
-// foreign reports whether a source, in a file of a folder of the project, is no registry: an address, or a path outside
-// of the project.
+// foreign reports whether a source, in a file of a folder of the project, is not a registry: an address, or a path
+// outside of the project.
 func foreign(folder, source string) bool {
 	if address().MatchString(source) {
 		return true

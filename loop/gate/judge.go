@@ -221,7 +221,7 @@ func (j judgement) ran(r *Run, test string) bool {
 }
 
 // lacks returns the number of tests that passed on the target and have one of the statuses in the
-// candidate; "" is no name.
+// candidate; "" is not a name.
 func (j judgement) lacks(statuses ...testresult.Status) (n int) {
 	for test := range j.was.Tests.Tests {
 		if j.was.passed(test) && slices.Contains(statuses, j.now.status(test)) {

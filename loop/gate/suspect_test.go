@@ -30,7 +30,7 @@ func TestSuspects(t *testing.T) {
 		{"a.js", "", "if (new Error().stack.includes('.test.js')) return 3\n", true},
 		{"a.js", "", "if (require.main === module) main()\n", false},
 		{"a.js", "", "console.error(e.stack)\n", false},
-		{"a.py", "if 'PYTEST_CURRENT_TEST' in os.environ: pass\n", "if 'PYTEST_CURRENT_TEST' in os.environ: pass\nx = 1\n", false}, // it is no addition
+		{"a.py", "if 'PYTEST_CURRENT_TEST' in os.environ: pass\n", "if 'PYTEST_CURRENT_TEST' in os.environ: pass\nx = 1\n", false}, // it is not an addition
 		{"tool.py", "", "import os\nif 'PYTEST_CURRENT_TEST' in os.environ:\n    pass\n", true},                                    // a command runs it: it may be the code
 		{"test_a.py", "", "import os\nif 'PYTEST_CURRENT_TEST' in os.environ:\n    pass\n", false},                                 // a gate file
 	} {

@@ -124,7 +124,7 @@ func (m *Merger) unreachable(ctx context.Context, why error) error {
 		fmt.Errorf("%w: %w", ErrAway, why))
 }
 
-// push moves the commit point at the remote, and reports whether it did. A lost lease is no error:
+// push moves the commit point at the remote, and reports whether it did. A lost lease is not an error:
 // the next look notices it. If the remote's own rules refuse the push, the queue is paused.
 func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err error) {
 	remote, err := m.remote(ctx)

@@ -158,7 +158,7 @@ func (s *Session) assignment(ctx context.Context, say <-chan agent.Message) (tas
 		Env:     s.Workspace.Environ(),
 		Profile: agent.ProfileOf(s.Agent), Say: say, TurnEnded: s.TurnEnded,
 		Seen: func(e agent.Event) {
-			if e.Kind != agent.Troubled { // a retry is no sign of life
+			if e.Kind != agent.Troubled { // a retry is not a sign of life
 				s.idle.event()
 			}
 			s.observer.event(e, s.Store.Now())

@@ -14,7 +14,7 @@ const (
 	word   kind = iota // a name or a keyword
 	number             // a literal, like the following kinds
 	text               // in quotes
-	char               // one character in quotes, which is no text
+	char               // one character in quotes, which is not text
 	pattern
 	sign    // an operator or a bracket
 	newline // where a line ends

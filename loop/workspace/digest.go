@@ -177,7 +177,7 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 	}
 	link := ""
 	if !entry.Type().IsRegular() {
-		target, _ := os.Readlink(path) // "" if it is no link
+		target, _ := os.Readlink(path) // "" if it is not a link
 		link = entry.Type().String() + " " + target
 		// The content that a link leads to counts too, wherever it is.
 		if info, err = os.Stat(path); err != nil || !info.Mode().IsRegular() {

@@ -10,7 +10,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// TestSubjectsOfQuestions: unreadable parts are not allowed, and a description is no command.
+// TestSubjectsOfQuestions: unreadable parts are not allowed, and a description is not a command.
 func TestSubjectsOfQuestions(t *testing.T) {
 	for _, tt := range []struct {
 		name, profile, call, want string // "-" is unreadable, "" needs no answer of the rules

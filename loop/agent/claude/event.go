@@ -49,7 +49,7 @@ type event struct {
 	Turns          float64               `json:"num_turns"` // of this turn of the conversation
 	Duration       float64               `json:"duration_ms"`
 	Cost           json.RawMessage       `json:"total_cost_usd"` // cost of the whole conversation
-	CostUSD        *float64              `json:"-"`              // the same; nil if it is no number
+	CostUSD        *float64              `json:"-"`              // the same; nil if it is not a number
 	Usage          usage                 `json:"usage"`          // of this turn of the conversation
 	ModelUsage     map[string]modelUsage `json:"modelUsage"`
 	Denials        []denial              `json:"permission_denials"`

@@ -126,7 +126,7 @@ type usage struct {
 // maxTokens is more than any session uses: other programs may write numbers to the output, too.
 const maxTokens = 1e12
 
-// tokens converts a usage: tokens read from the cache are no input.
+// tokens converts a usage: tokens read from the cache are not input.
 func (u usage) tokens(window int64) ralph.Tokens {
 	harmless := func(n int64) int64 { return min(max(n, 0), maxTokens) }
 	return ralph.Tokens{
