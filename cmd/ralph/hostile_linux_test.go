@@ -102,6 +102,26 @@ func hostiles(address string) []hostile {
 			script: entry(".."), mend: "true",
 		},
 		{
+			id: "Q13a", name: "a .gitmodules that names a program", task: ralph.Completed, sentence: ".gitmodules is not taken by git (gitmodulesUpdate: ",
+			script: `printf '[submodule "in"]\npath=in\nurl=./in\nupdate=!true\n' > .gitmodules`, mend: "rm .gitmodules",
+		},
+		{
+			id: "Q13b", name: "a folder in the place of .gitmodules", task: ralph.Completed, sentence: ".gitmodules is not taken by git (gitmodulesBlob: ",
+			script: "mkdir .gitmodules; echo x > .gitmodules/x; git add -A; git commit -qm a", mend: "rm -r .gitmodules",
+		},
+		{
+			id: "Q13c", name: "a .gitmodules with a mistake, beside a repository", task: ralph.Completed,
+			sentence: "a commit of a repository of its own that has no remote",
+			script:   "git init -q in; git -C in commit -q --allow-empty -m x; echo '[x' > .gitmodules",
+			mend:     "rm -rf in .gitmodules; git rm -rq --cached --ignore-unmatch in .gitmodules",
+		},
+		{
+			id: "Q14a", name: "a repository among the files, with a program in its settings", task: ralph.NeedsInput,
+			sentence: "waits for approval of guarded files (repo/HEAD, repo/config)", lacks: true,
+			script: "mkdir -p repo/objects repo/refs; echo ref: refs/heads/m > repo/HEAD; touch repo/objects/x repo/refs/x; " +
+				`printf '[core]\nbare=false\nworktree=.\nfsmonitor=touch evil\n' > repo/config`,
+		},
+		{
 			id: "P7a", name: "a person's file, read by its absolute path in the check", task: ralph.Completed, sentence: "done and verified",
 			verify: "! cat \"$RALPH_ROOT/ralph.yaml\"",
 		},

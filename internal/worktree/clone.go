@@ -42,6 +42,7 @@ func (t *Tree) Clone(ctx context.Context, folder string) (*Clone, error) {
 	c.Tree = &Tree{
 		Marker: t.Marker, root: filepath.Join(c.dir, filepath.FromSlash(t.prefix)), git: own, common: own,
 		prefix: t.prefix, exclude: t.exclude, longIDs: t.longIDs, foreign: true, theirs: filepath.Join(c.dir, ".git"),
+		faults: &faults{by: map[string]fault{}},
 		lender: t, asked: t.asked,
 	}
 	if at, err := os.ReadFile(c.atFile()); err == nil {
@@ -81,7 +82,7 @@ func (c *Clone) Whole(ctx context.Context) (Snapshot, error) {
 	}
 	t := &Tree{
 		Marker: c.Marker, root: c.dir, git: c.git, common: c.common, longIDs: c.longIDs, foreign: true,
-		theirs: c.theirs, at: c.at, lender: c.lender, asked: c.asked,
+		theirs: c.theirs, at: c.at, lender: c.lender, asked: c.asked, faults: c.faults,
 	}
 	for _, e := range c.exclude {
 		t.exclude = append(t.exclude, c.Below(e))

@@ -80,7 +80,16 @@ func (t *Tree) here() []string { return []string{"GIT_DIR=" + t.git, "GIT_WORK_T
 // stream is run with input and output that may be large; in may be nil.
 func (t *Tree) stream(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	env := slices.Concat(inherited.of(os.Environ()), quietEnv, t.here())
-	return stream(ctx, gitLimit, t.root, env, in, out, append(slices.Clip(quiet), args...))
+	return stream(ctx, gitLimit, t.root, env, in, out, quietly(args))
+}
+
+// quietly adds the options of every command. A comparison shows each nested repository: no .gitmodules hides one, or
+// stops git by a mistake.
+func quietly(args []string) []string {
+	if name := subcommand(args); name == "diff-tree" || name == "diff-index" {
+		args = slices.Insert(slices.Clone(args), slices.Index(args, name)+1, "--ignore-submodules=none")
+	}
+	return append(slices.Clip(quiet), args...)
 }
 
 // runWithin runs git in dir with a time limit, without the programs that the environment or an
@@ -89,7 +98,7 @@ func runWithin(
 	ctx context.Context, limit time.Duration, dir string, env []string, input string, args ...string,
 ) ([]byte, error) {
 	env = slices.Concat(inherited.of(os.Environ()), quietEnv, env)
-	return runExactly(ctx, limit, dir, env, input, append(slices.Clip(quiet), args...))
+	return runExactly(ctx, limit, dir, env, input, quietly(args))
 }
 
 // inherited is the part of ralph's own environment that git commands get.

@@ -51,7 +51,7 @@ func (t *Tree) Fetch(ctx context.Context, from *Clone, base, commit, ref string)
 		args = []string{"index-pack", "--stdin", "--fix-thin", "--strict"}
 	}
 	if err := t.stream(ctx, pack, io.Discard, args...); err != nil {
-		return err
+		return errors.Join(err, from.blame(ctx, commit, err.Error()))
 	}
 	return t.SetRef(ctx, ref, commit)
 }

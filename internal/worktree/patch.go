@@ -14,7 +14,7 @@ import (
 var shows = []string{
 	"-c", "core.attributesFile=/dev/null", "-c", "diff.suppressBlankEmpty=false", "-c", "diff.orderFile=/dev/null",
 	"diff-tree", "-r", "--text", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative",
-	"--ignore-submodules=none", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/",
+	"--submodule=short", "--src-prefix=a/", "--dst-prefix=b/",
 }
 
 // Patch returns the difference between two commits as git prints it, for the files with the given paths, relative to

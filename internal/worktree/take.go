@@ -89,7 +89,11 @@ func (t *Tree) untaken(
 			ignored[name] = true
 		}
 	}
-	list = found.refused(ignored)
+	list, err = t.faulty(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, found.refused(ignored)...)
 	if found.git != "" {
 		list = append(list, Renewed(found.git))
 	}

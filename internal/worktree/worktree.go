@@ -45,6 +45,7 @@ type Tree struct {
 	at      string // commit that the own index was read from; "" if unknown
 	known   memory
 	asked   *answers
+	faults  *faults // what git has refused in a [Clone]
 	names   names
 	pinned  []pinned // identities of the git directories
 }
