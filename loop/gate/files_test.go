@@ -517,6 +517,13 @@ func TestGuarded(t *testing.T) {
 		{"sub/.GitAttributes", "", "*.sh merge=ours\n", true},
 		{"package.json", `{"scripts":{}}`, `{"scripts":{"postinstall":"sh x"}}`, true},
 		{"package.json", `{"scripts":{}}`, `{"scripts":{"test":"x"},"dependencies":{"a":"1"}}`, false},
+		{"lib/repo.git/HEAD", "", "ref: refs/heads/main\n", true},
+		{"lib/repo.git/head", "", "refs/heads/main", true}, // a link
+		{"lib/repo.git/HEAD", "", strings.Repeat("a", 40) + "\n", true},
+		{"lib/HEAD", "", "<head>\n", false},
+		{"lib/repo.git/config", "[core]\n", "[core]\n\tfsmonitor = evil\n", true},
+		{"lib/repo.git/config", "[core]\n\tfsmonitor = good\n", "", true},
+		{"lib/config", "", "[server]\nport = 1\n", false},
 		{"docs/secret.md", "a", "b", true},
 		{"tools/.envrc", "a", "b", false},
 	} {

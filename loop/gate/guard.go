@@ -156,6 +156,7 @@ func Guarded(files []File, more []string) (list []File) {
 	for _, f := range files {
 		switch folded := fold(path.Base(f.Path)); {
 		case folded == ".gitattributes" && attributes(f.Was) != attributes(f.Is),
+			repository(folded, f.Was) || repository(folded, f.Is),
 			slices.Contains([]string{"package.json", "composer.json"}, folded) && installed(f.Was) != installed(f.Is), risky(f):
 			if !Matches(taken(more), f.Path) {
 				list = append(list, f)
@@ -165,6 +166,24 @@ func Guarded(files []File, more []string) (list []File) {
 		}
 	}
 	return list
+}
+
+// Git takes a folder with a HEAD, objects and refs for a repository, and runs the programs of its config and hooks when
+// people use git there.
+var (
+	heads   = lazy.Regexp(`^(ref:\s*)?refs/|^[0-9a-f]{40}`)
+	gitKeys = lazy.Regexp(`(?im)^\s*\[\s*(core|include|includeif|alias|filter|diff|merge|credential|gpg|pager)\b`)
+)
+
+// repository reports whether a file, by its name in lower case, makes a folder a repository or is the settings of one.
+func repository(folded string, text []byte) bool {
+	switch folded {
+	case "head":
+		return heads().Match(text)
+	case "config", "config.worktree":
+		return gitKeys().Match(text) || unread().Match(text)
+	}
+	return false
 }
 
 // Literal escapes a path for use as a pattern.
