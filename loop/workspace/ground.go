@@ -162,7 +162,7 @@ func (w *Workspace) clear(ctx context.Context) error {
 		return err
 	}
 	home := filepath.Join(c.folder, "home")
-	caches := filepath.Join(c.folder, "caches", "check")
+	caches := filepath.Join(c.caches(), "check")
 	return errors.Join(files.RemoveAll(home), os.Mkdir(home, 0o700), files.RemoveAll(caches))
 }
 

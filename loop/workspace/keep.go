@@ -83,17 +83,6 @@ func (p *Pool) named(ctx context.Context, name string, wait time.Duration) (*Wor
 	return p.taken(ctx, number, checks, lock)
 }
 
-// Reset has a workspace prepared from scratch, git-ignored files included,
-// before its next use. Unsaved work in it is saved first.
-func (p *Pool) Reset(ctx context.Context, name string) (err error) {
-	w, err := p.named(ctx, name, lockWait)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Release()) }()
-	return errors.Join(w.rescue(ctx), w.Spoil())
-}
-
 // Remove removes a workspace. Unsaved work in it is saved first.
 func (p *Pool) Remove(ctx context.Context, name string) (err error) {
 	w, err := p.named(ctx, name, lockWait)

@@ -161,7 +161,7 @@ func (w *Workspace) checkOut(ctx context.Context, base, commit, lay string, give
 	c.Base = base
 	spoiled := exists(filepath.Join(c.folder, spoiledFile)) || c.Checks && c.pool.Layers // nothing there is usable
 	if spoiled {
-		if err := c.forget(setupFile); err != nil {
+		if err := errors.Join(c.forget(setupFile), c.discard(c.caches())); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,7 @@ func (w *Workspace) checkOut(ctx context.Context, base, commit, lay string, give
 const (
 	leftFile    = "left"    // the state in which the workspace had nothing to save
 	setupFile   = "setup"   // a digest of the set-up's input
-	spoiledFile = "spoiled" // its ignored files are left from a refused change
+	spoiledFile = "spoiled" // its ignored files and caches must not be used
 	laidFile    = "laid"    // files that differ on purpose from the session's first commit
 	marksFile   = "marks"   // files in which ralph has put conflict marks
 	ownerFile   = "owner"   // the ref for the work in it, until that was inspected
@@ -213,10 +213,13 @@ func (c *Clone) forget(name string) error {
 	return err
 }
 
-// Spoil has the workspace's ignored files removed before its next use.
+// Spoil has the workspace's ignored files and caches removed before its next use.
 func (w *Workspace) Spoil() error {
 	return os.WriteFile(filepath.Join(w.Clone.folder, spoiledFile), nil, 0o600)
 }
+
+// caches returns the folder of the workspace's own caches.
+func (c *Clone) caches() string { return filepath.Join(c.folder, "caches") }
 
 // laid lists files of a workspace that were replaced on purpose when its session began.
 type laid struct {

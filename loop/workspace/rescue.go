@@ -39,7 +39,7 @@ func (w *Workspace) NoteAs(ctx context.Context, at worktree.Snapshot) error {
 	return w.note(standing{at.Head, at.Content})
 }
 
-// Discard gives up the contents of the workspace, and even the ignored files are removed before its next use. It
+// Discard gives up the contents of the workspace: even ignored files and caches are removed before its next use. It
 // reports whether other files were changed since the workspace was prepared.
 func (w *Workspace) Discard(ctx context.Context) (changed bool, err error) {
 	b, err := os.ReadFile(filepath.Join(w.Clone.folder, leftFile))

@@ -135,7 +135,7 @@ func (w *Workspace) shedFiles(ctx context.Context, least int64) error {
 		size int64
 	}
 	var list []large
-	for _, top := range []string{c.git.Top(), filepath.Join(c.folder, "caches")} {
+	for _, top := range []string{c.git.Top(), c.caches()} {
 		_ = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 			var s unix.Stat_t
 			if err != nil || !e.Type().IsRegular() || unix.Lstat(path, &s) != nil || s.Blocks*512 < leastShed {
