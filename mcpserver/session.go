@@ -87,7 +87,7 @@ func (s Session) Server() *mcp.Server {
 					other = ralph.Conflict("TASK-%d is not the task that you work on, which is TASK-%d",
 						task, s.TaskID)
 				}
-				if err := errors.Join(other, tx.CheckSession(s.TaskID, s.SessionID)); err != nil {
+				if err := errors.Join(other, tx.CheckAdding(s.TaskID, s.SessionID, false)); err != nil {
 					return err
 				}
 				id, err = add(tx, speaker{s.SessionID, s.Author()})

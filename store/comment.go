@@ -104,7 +104,7 @@ func (db *DB) Say(
 
 // say stores one signal of a session in progress.
 func (tx *Tx) say(task int64, session, author string, p signals.Payload) (id int64, err error) {
-	if err := tx.CheckSession(task, session); err != nil {
+	if err := tx.CheckAdding(task, session, p.Verb().Closes()); err != nil {
 		return 0, err
 	}
 	return tx.signal(task, session, author, p)

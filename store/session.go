@@ -107,6 +107,30 @@ func (tx *Tx) CheckSession(task int64, session string) error {
 	return nil
 }
 
+// mostAdded is the maximum number of closing signals of a session, and that of its other signals, comments and
+// amendments: people read them all.
+const mostAdded = 200
+
+// CheckAdding is [Tx.CheckSession] for something that an agent adds to the task's discussion; closes means a closing
+// signal. The error wraps [ralph.ErrConflict] if the session has added too much.
+func (tx *Tx) CheckAdding(task int64, session string, closes bool) error {
+	if err := tx.CheckSession(task, session); err != nil {
+		return err
+	}
+	all, err := value[int](tx, `
+		SELECT (SELECT count(*) FROM task_comments WHERE session_id = $1 AND
+			coalesce(signal_verb, '') IN ('done', 'partial', 'stuck') = $2) +
+			(SELECT count(*) FROM task_amendments WHERE task_id = $3 AND session_id = $1 AND NOT $2)`, session, closes, task)
+	switch {
+	case err != nil || all < mostAdded:
+		return err
+	case closes:
+		return ralph.Conflict("session %s has been closed %d times, which is the most: end your turn", session, all)
+	}
+	return ralph.Conflict("session %s has added %d signals, comments and amendments, which is the most: "+
+		"close it with done, partial or stuck", session, all)
+}
+
 // Sessions lists sessions, newest first or most expensive first.
 func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
 	by, order := f.matching(), " ORDER BY s.started_at DESC, s.id"

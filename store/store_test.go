@@ -180,6 +180,36 @@ func TestASignalOfAnUnknownSessionIsRefused(t *testing.T) {
 	}
 }
 
+// TestASessionAddsOnlySoMuch: people read all that a session says, so it is bounded, and the session can be closed.
+func TestASessionAddsOnlySoMuch(t *testing.T) {
+	db, s := working(t)
+	flag, done := signals.Flag{What: "x", Severity: "info", Category: "bug"}, signals.Done{Summary: "x"}
+	amend := func(tx *store.Tx) error {
+		err := tx.CheckAdding(s.TaskID, s.ID, false)
+		if err == nil {
+			_, err = tx.Propose(ralph.Amendment{
+				TaskID: s.TaskID, SessionID: s.ID, Author: "agent", AuthorKind: ralph.ByAgent,
+				Patch: ralph.Patch{Title: new("y")}, Rationale: "x",
+			})
+		}
+		return err
+	}
+	write(t, db, amend)
+	for p, most := range map[signals.Payload]int{flag: 199, done: 200} {
+		var err error
+		said := 0
+		for ; err == nil && said < 1000; said++ {
+			_, err = db.Say(t.Context(), s.TaskID, s.ID, "agent", p)
+		}
+		if said-1 != most || !errors.Is(err, ralph.ErrConflict) {
+			t.Errorf("%s was said %d times, want %d: %v", p.Verb(), said-1, most, err)
+		}
+	}
+	if err := db.Tx(t.Context(), amend); !errors.Is(err, ralph.ErrConflict) {
+		t.Errorf("another amendment: %v", err)
+	}
+}
+
 func TestSeveralProcessesSignalAtOnce(t *testing.T) {
 	db, s := working(t)
 	const writers, each = 8, 25
