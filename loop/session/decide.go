@@ -23,7 +23,9 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 	if err := s.Store.Intact(); err != nil {
 		return d, err
 	}
-	s.take(report)
+	if err := s.take(report); err != nil {
+		return d, err
+	}
 	if s.Task.Role == ralph.RolePlan {
 		return s.decidePlan(ctx, report)
 	}
@@ -147,8 +149,8 @@ func killedCommands(leftovers []string) (list []string) {
 	return list
 }
 
-// take copies the agent's report into the row.
-func (s *Session) take(r agent.Report) {
+// take copies the agent's report into the row, with secrets in the command lines of its processes masked.
+func (s *Session) take(r agent.Report) error {
 	s.Row.Ending, s.Row.Turns, s.Row.Tokens, s.Row.Exit = r.Ending, r.Turns, r.Tokens, r.Exit
 	s.Row.LastWords, s.Row.StderrTail, s.Row.Denials = r.LastWords, r.StderrTail, r.Denials
 	s.Row.Leftovers = slices.Concat(s.killed, r.Leftovers)
@@ -158,6 +160,7 @@ func (s *Session) take(r agent.Report) {
 		s.Row.Model = agent.JoinEffort(r.Model, effort)
 	}
 	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD, oneTurn(s.Agent, s.Row.Model, s.Prompt), s.lasted())
+	return s.maskAll(s.Row.Leftovers)
 }
 
 // overshoot is the amount in USD that an agent may plausibly spend beyond its limit with the last request.

@@ -255,7 +255,10 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 		return nil, err
 	}
 	if s.Workspace.Clone != nil {
-		if f.evidence.Aside, f.evidence.Stashes, err = s.Workspace.Aside(ctx, f.made.Head); err != nil {
+		if f.evidence.Aside, f.evidence.Stashes, err = s.Workspace.Aside(ctx, f.made.Head); err == nil {
+			err = s.maskAll(f.evidence.Stashes)
+		}
+		if err != nil {
 			f.missed("what it left on branches of its own", err)
 		}
 		if f.evidence.Commits, err = s.commitNotes(ctx, f.made.Head, from); err != nil {
@@ -288,10 +291,8 @@ func (s *Session) commitNotes(ctx context.Context, head, from string) ([]ralph.C
 	list = list[:min(len(list), maxEvidence)]
 	for i := range list {
 		list[i].Words = list[i].Words[:min(len(list[i].Words), maxEvidence)]
-		for j, w := range list[i].Words {
-			if list[i].Words[j], err = s.masked(w); err != nil {
-				return nil, err
-			}
+		if err := s.maskAll(list[i].Words); err != nil {
+			return nil, err
 		}
 	}
 	return list, err
@@ -368,6 +369,18 @@ func (s *Session) masked(said string) (string, error) {
 	}
 	b, err := io.ReadAll(s.Check.Through(strings.NewReader(said)))
 	return string(b), err
+}
+
+// maskAll masks secrets in lists of an agent's own words, which the verdict repeats.
+func (s *Session) maskAll(lists ...[]string) (err error) {
+	for _, list := range lists {
+		for i := range list {
+			if list[i], err = s.masked(list[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // maxEvidence limits each list of evidence; people read the first few entries.

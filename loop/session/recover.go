@@ -117,7 +117,9 @@ func (p Parts) LoseReview(ctx context.Context, at Place, row ralph.Session) erro
 		report.Began = true // its cost is unknown, which is not zero
 	}
 	report.Ending = ralph.Lost
-	v.take(report)
+	if err := v.take(report); err != nil {
+		return err
+	}
 	return p.Store.Tx(ctx, func(tx *store.Tx) error {
 		return tx.EndReview(v.Row, ralph.Review{
 			Session: row.ID, Agent: row.Agent, For: row.Agent, Model: row.Model, None: "ralph or its machine stopped meanwhile",

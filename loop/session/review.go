@@ -289,7 +289,9 @@ func (s *Session) converse(
 	}
 	s.takes(v.Limits.Time)
 	end := v.Work(ctx)
-	v.take(end.Report)
+	if err := v.take(end.Report); err != nil {
+		return nil, r, err
+	}
 	v.desk.weigh(end.Report, &r)
 	author, _ := agent.SplitEffort(cmp.Or(s.model(), s.Row.Model))
 	r.Session, r.Model = v.Row.ID, v.Row.Model
