@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 )
 
 // maxLine is the maximum length of an event of `go test -json`, in bytes; a longer line counts as
@@ -14,9 +15,25 @@ const maxLine = 1 << 20
 
 // A goEvent is one line of `go test -json`; see `go doc test2json`.
 type goEvent struct {
-	Action  string
-	Package string
-	Test    string
+	Action     string
+	Package    string
+	ImportPath string // of a package that is built
+	Test       string
+	Output     string
+}
+
+// goActions are the actions of events.
+var goActions = []string{
+	"start", "run", "pause", "cont", "pass", "bench", "fail", "skip", "output", "attr", "artifacts", "build-output", "build-fail",
+}
+
+// goEventOf parses an event. ok is false for other lines, also for other JSON: programs log their own, and
+// [json.Unmarshal] does not mind the case of their keys.
+func goEventOf(line []byte) (e goEvent, ok bool) {
+	ok = bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line, []byte(`"Action":`)) &&
+		(bytes.Contains(line, []byte(`"Package":`)) || bytes.Contains(line, []byte(`"ImportPath":`))) &&
+		json.Unmarshal(line, &e) == nil && slices.Contains(goActions, e.Action) && e.Package+e.ImportPath != ""
+	return e, ok
 }
 
 // A goPackage is the state of a package.
@@ -32,8 +49,7 @@ func ParseGoJSON(r io.Reader) (*Results, error) {
 	results := &Results{}
 	packages := map[string]*goPackage{}
 	err := eachLine(r, func(line []byte) {
-		var e goEvent
-		if bytes.HasPrefix(line, []byte("{")) && json.Unmarshal(line, &e) == nil && e.Package != "" {
+		if e, ok := goEventOf(line); ok && e.Package != "" {
 			take(results, packages, e)
 		}
 	})

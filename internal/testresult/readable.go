@@ -2,7 +2,6 @@ package testresult
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -46,13 +45,8 @@ func (p *readable) line(line []byte) {
 	if len(line) == 0 {
 		return
 	}
-	var e struct {
-		goEvent
-		ImportPath string
-		Output     string
-	}
-	if !bytes.HasPrefix(line, []byte("{")) || json.Unmarshal(line, &e) != nil ||
-		e.Action == "" || e.Package == "" && e.ImportPath == "" {
+	e, ok := goEventOf(line)
+	if !ok {
 		p.add(string(line) + "\n")
 		return
 	}

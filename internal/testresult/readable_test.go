@@ -17,6 +17,7 @@ func TestGoTestIsReadable(t *testing.T) {
 		"nothing":     {in: ""},
 		"other":       {in: "--- FAIL: TestA\nFAIL\n"},
 		"other JSON":  {in: `{"level":"info"}` + "\n"},
+		"a log":       {in: `{"action":"fail","package":"auth"}` + "\n"},
 		"no package":  {in: `{"Action":"fail"}` + "\n"},
 		"all passed":  {in: event(`"Action":"run","Package":"app","Test":"TestA"`) + event(`"Action":"output","Package":"app","Test":"TestA","Output":"noise\n"`) + event(`"Action":"pass","Package":"app","Test":"TestA"`) + event(`"Action":"output","Package":"app","Output":"PASS\n"`) + event(`"Action":"output","Package":"app","Output":"ok  \tapp\t0.1s\n"`) + event(`"Action":"pass","Package":"app"`), want: "ok  \tapp\t0.1s\n", ok: true},
 		"one failed":  {in: event(`"Action":"output","Package":"app","Test":"TestA","Output":"=== RUN   TestA\n"`) + event(`"Action":"output","Package":"app","Test":"TestA","Output":"    a_test.go:5: want 4\n"`) + event(`"Action":"output","Package":"app","Test":"TestB","Output":"fine\n"`) + event(`"Action":"pass","Package":"app","Test":"TestB"`) + event(`"Action":"output","Package":"app","Test":"TestA","Output":"--- FAIL: TestA (0.00s)\n"`) + event(`"Action":"fail","Package":"app","Test":"TestA"`) + event(`"Action":"output","Package":"app","Output":"FAIL\tapp\t0.1s\n"`) + event(`"Action":"fail","Package":"app"`), want: "    a_test.go:5: want 4\n--- FAIL: TestA (0.00s)\nFAIL\tapp\t0.1s\n", ok: true},

@@ -16,6 +16,9 @@ func TestGoJSON(t *testing.T) {
 		broken       bool
 	}{
 		{"output without events is no report", "ok  \tralph\t0.1s\n{\"not\": \"an event\"}\n", nil, false},
+		{"JSON that programs log is no report", `{"package":"left-pad","version":"1.0"}
+{"level":"info","action":"fail","package":"auth","test":"x"}
+{"Action":"Login","Package":"Premium"}`, nil, false},
 		{"tests and subtests", `{"Action":"start","Package":"p"}
 {"Action":"run","Package":"p","Test":"TestA"}
 some output of a tool

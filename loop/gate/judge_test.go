@@ -98,6 +98,8 @@ func TestJudge(t *testing.T) {
 		{"no test runs any more", test, "p.TestA", "none", "p.TestA", "", "refused: `check` passes, but runs no test, where 1 passes on the target"},
 		{"all are skipped", test, "p.TestA p.TestB", "~p.TestA ~p.TestB", "", "", "refused: `check` passes, but runs no test, where 2 pass on the target"},
 		{"none is counted any more", "", "3", "none", "", "", "refused: `check` passes, but runs no test, where 3 pass on the target"},
+		{"a test prints a summary where the runner has none", "", "p.TestA p.TestB", "p.TestA p.TestB 0", "", "", ""},
+		{"a test prints one, and one is gone", "", "p.TestA p.TestB", "p.TestA 0", "", "", "lost p.TestB"},
 		{"fewer are counted", "", "3", "2", "", "", "lost check"},
 		{"fewer are counted in a file with a name", test, "a.test.js 3", "a.test.js 2", "a.test.js 3", "", "lost check"},
 		{"more are counted", "", "3", "4", "", "", ""},
