@@ -207,15 +207,7 @@ func (r *markdownReader) notes() {
 		}
 		r.in.Notes = append(r.in.Notes, fmt.Sprintf("boxes that are not tasks, now in %s: %s", where, atLines(r.aside)))
 	}
-	var odd []*line
-	for _, l := range r.lines {
-		if l.kind == words && oddBox().MatchString(l.raw) {
-			odd = append(odd, l)
-		}
-	}
-	if len(odd) > 0 {
-		r.in.Notes = append(r.in.Notes, "marks that make no box: "+atLines(odd))
-	}
+	r.unboxed()
 	for _, l := range r.lines {
 		switch {
 		case l.fate != left:
@@ -226,6 +218,29 @@ func (r *markdownReader) notes() {
 		}
 	}
 	note(&r.in, r.why)
+}
+
+// unboxed names the lines that only look like boxes.
+func (r *markdownReader) unboxed() {
+	var odd, in []*line
+	endless := 0
+	for _, l := range r.lines {
+		switch {
+		case l.endless:
+			endless = l.n
+		case endless > 0 && box().MatchString(l.raw):
+			in = append(in, l)
+		case l.kind == words && oddBox().MatchString(l.raw):
+			odd = append(odd, l)
+		}
+	}
+	if len(odd) > 0 {
+		r.in.Notes = append(r.in.Notes, "marks that make no box: "+atLines(odd))
+	}
+	if len(in) > 0 {
+		r.in.Notes = append(r.in.Notes, fmt.Sprintf("boxes in the code that begins in line %d and does not end: %s",
+			endless, atLines(in)))
+	}
 }
 
 // atLines counts lines, and names them.

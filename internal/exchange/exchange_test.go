@@ -216,6 +216,11 @@ func TestChecklists(t *testing.T) {
 		{"dependencies by title", "- [ ] Add OAuth 2\n- [ ] 2. b\n- [ ] c\n  Blocked by: add OAuth 2, `2. b`\n", []string{"line 3: c", "needs markdown#add oauth 2 (", "needs markdown#2 b ("}},
 		{"dependencies that name none", "### T1: A\nDepends on: T1, T9\n### T2: B (depends on 7.1)\n### T3: C (requires Python 3)\n", []string{"line 4: C", "of the file, or several: T1 (line 1), T9 (line 1), 7.1 (line 3)\n"}},
 		{"an id of two tasks", "- [ ] T-1: a\n- [ ] T-1: b\n- [ ] T-2: c\n  Depends on: T-1\n", []string{"line 3: c", "needs markdown#T-1 (", "needs markdown#T-1 (2) ("}},
+		{"code in an item of a list", "1. ```sh\n   - [ ] no box\n   ```\n- [ ] a\n- ~~~\n  - [ ] no box\n  ~~~\n- [ ] b\n", []string{"format markdown\n\nline 4: a\n", "line 8: b\n", "boxes {Read:2 "}},
+		{"code in a quote", "> ```\n> - [ ] no box\n> ```\n- [ ] a\n> ```\n> - [ ] no box\n- [ ] b\n", []string{"format markdown\n\nline 4: a\n", "line 7: b\n", "boxes {Read:2 "}},
+		{"code without an end", "- [ ] a\n```\n- [ ] b\nc\n- [ ] d\n", []string{"line 1: a\n", "boxes in the code that begins in line 2 and does not end: 2 (line 3, 5)\n", "boxes {Read:1 "}},
+		{"blanks and bullets of web pages", "-\u00a0[\u00a0] a\n\u00a0\u00a0•\u00a0[x]\u00a0b\na. [ ] c\n- [\u00a0]\u00a0d\n", []string{"line 2: b\n", "completed", "line 1: a\n", "pending", "line 3: c\n", "line 4: d\n", "boxes {Read:4 "}},
+		{"a comment that begins within a line", "Why. <!-- not now\n- [ ] no box\n-->\n- [ ] a `<!--`\n- [ ] b <!-- x -->\n- [ ] c <!--\n", []string{"format markdown\n\nline 4: a `<!--`\n", "line 5: b", "line 6: c", "boxes {Read:3 "}},
 		{"a title of several kilobytes", "- [ ] " + strings.Repeat("long ", 200) + "\n", []string{"…", "| long long"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -116,10 +116,13 @@ func Formats() []string {
 // [*ralph.FieldError] for an unknown format.
 func Parse(data []byte, format string) (ralph.Import, error) { return ParseNamed("", data, format) }
 
+// byteOrder is the mark that some editors begin a file with.
+const byteOrder = "\ufeff"
+
 // ParseNamed is [Parse] for a file with a name for its subject, which a checklist without a title
 // gets.
 func ParseNamed(name string, data []byte, format string) (ralph.Import, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	data = bytes.TrimPrefix(data, []byte(byteOrder))
 	most := MaxFile
 	if format == ownFormat || format == "" && bytes.HasPrefix(data, []byte(`{"ralph":`)) {
 		most = MaxOwn

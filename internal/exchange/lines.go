@@ -10,8 +10,11 @@ import (
 )
 
 const (
-	boxForm = `^((?:\s*>)*\s*)(?:(?:[-*+]|\d+[.)])\s+\[(\s*(?:[^\s\d\[\]A-WYZ]\x{fe0f}?)?\s*)\]|` +
-		`[-*+]?\[([ xX])\]|(?:[-*+]\s+)?([☐☑☒⬜🔲◻□▢])\x{fe0f}?)(\\?\*)?(?:\s+(.*?))?\s*$`
+	// Text from web pages and word processors has blanks that do not break (a0), and bullets of its own.
+	boxForm = `^((?:[\s\x{a0}]*>)*[\s\x{a0}]*)` +
+		`(?:(?:[-*+•]|\d+[.)]|[A-Za-z][.)])[\s\x{a0}]+` +
+		`\[([\s\x{a0}]*(?:[^\s\x{a0}\d\[\]A-WYZ]\x{fe0f}?)?[\s\x{a0}]*)\]|` +
+		`[-*+•]?\[([ \x{a0}xX])\]|(?:[-*+•]\s+)?([☐☑☒⬜🔲◻□▢])\x{fe0f}?)(\\?\*)?(?:[\s\x{a0}]+(.*?))?[\s\x{a0}]*$`
 	bulletForm = `^(\s*)(?:[-*+•]|\d+[.)])\s+(\S.*)$`
 )
 
@@ -20,14 +23,16 @@ const (
 var (
 	box = lazy.Regexp(boxForm)
 	// gluedBox is a box without a blank behind it; "[x](…)" is a link.
-	gluedBox  = lazy.Regexp(`^((?:\s*>)*\s*(?:[-*+]|\d+[.)])\s+\[[ xX]\])([^\s(\[:*\\].*)$`)
+	gluedBox  = lazy.Regexp(`^((?:\s*>)*\s*(?:[-*+•]|\d+[.)])\s+\[[ xX]\])([^\s\x{a0}(\[:*\\].*)$`)
 	oddBox    = lazy.Regexp(`^\s*(?:[-*+]|\d+[.)])\s+\[(?:[A-Z\d]|[A-Z]{2,5})\]\s+\S`) // "[D] …", "[WIP] …"
 	anyBox    = lazy.Regexp(`(?m)` + boxForm)
 	heading   = lazy.Regexp(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
 	underline = lazy.Regexp(`^ {0,3}(=+|-{3,})\s*$`)
 	bullet    = lazy.Regexp(bulletForm)
 	anyBullet = lazy.Regexp(`(?m)` + bulletForm)
-	fenceLine = lazy.Regexp("^\\s*(```+|~~~+)\\s*(.*?)\\s*$")
+	// fenceLine may be in a quote or begin an item of a list.
+	fenceLine = lazy.Regexp("^((?:\\s*>|\\s*(?:[-*+•]|\\d+[.)])\\s)*)\\s*(```+|~~~+)\\s*(.*?)\\s*$")
+	codeSpan  = lazy.Regexp("`[^`]*`")
 	cellBox   = lazy.Regexp(`^(?:\[[ xX/~-]?\]|[☐☑☒])$`)
 	rowBox    = lazy.Regexp(`\|\s*(\[[ xX/~-]?\]|[☐☑☒])\s*(?:\||$)`)
 	cellID    = lazy.Regexp("^[*`]*(?:[A-Za-z][\\w.]*-?)*\\d+(?:\\.\\d+)*[a-z]?[*`]*$")
@@ -67,6 +72,7 @@ type line struct {
 	mark     string // mark of a box, as in the file
 	at       [2]int // where the mark stands in raw
 	optional bool   // a box of Kiro's: "- [ ]* …"
+	endless  bool   // a fence that nothing ends
 	text     string // text of a heading or a box
 	id       string // id of a row in a table
 	needs    string // … and the tasks that it waits for
@@ -81,20 +87,42 @@ var (
 
 func (l *line) done() bool { return slices.Contains(doneMarks, l.mark) }
 
-// fenced returns the code fence that is open after a line, "" for none.
+// fenced returns the code fence that is open after a line, "" for none; one in a quote begins with ">".
 func fenced(open, text string) string {
 	m := fenceLine().FindStringSubmatch(text)
-	switch {
-	case m == nil:
+	if m == nil {
 		return open
-	case open == "" && strings.HasPrefix(m[1], "`") && strings.Contains(m[2], "`"):
+	}
+	in := strings.TrimSpace(m[1]) // marks of quotes and lists
+	switch {
+	case open == "" && strings.HasPrefix(m[2], "`") && strings.Contains(m[3], "`"):
 		return "" // code within a line
+	case open == "" && strings.HasPrefix(in, ">"):
+		return ">" + m[2]
 	case open == "":
-		return m[1]
-	case m[2] == "" && strings.HasPrefix(m[1], open):
+		return m[2]
+	case m[3] == "" && strings.Trim(in, "> ") == "" && strings.HasPrefix(m[2], strings.TrimPrefix(open, ">")):
 		return ""
 	}
 	return open
+}
+
+// quoted returns the fence that is open before a line: one in a quote ends with the quote.
+func quoted(open, text string) string {
+	if strings.HasPrefix(open, ">") && !strings.HasPrefix(strings.TrimSpace(text), ">") {
+		return ""
+	}
+	return open
+}
+
+// comments reports whether a line of text begins a comment that ends in the rest of the document.
+func comments(text, rest string) bool {
+	if strings.HasPrefix(text, `\`) {
+		return false
+	}
+	text = codeSpan().ReplaceAllString(text, "")
+	at := strings.LastIndex(text, "<!--")
+	return at >= 0 && !strings.Contains(text[at:], "-->") && strings.Contains(rest, "-->")
 }
 
 // scan returns the lines of a text by their kinds.
@@ -104,20 +132,23 @@ func scan(data []byte) (lines []*line) {
 		head = strings.Count(string(m[0]), "\n")
 	}
 	fence, indent, hidden := "", 0, false
-	for text := range strings.Lines(string(data)) {
+	var begun *line // with the fence
+	rest := string(data)
+	for text := range strings.Lines(rest) {
+		rest = rest[len(text):]
 		l := &line{n: len(lines) + 1, raw: strings.TrimRight(text, "\r\n")}
 		lines = append(lines, l)
 		l.indent = indentOf(l.raw)
-		before := fence
-		if l.n > head && !hidden {
-			fence = fenced(fence, l.raw)
+		before := quoted(fence, l.raw)
+		if fence = before; l.n > head && !hidden {
+			fence = fenced(before, l.raw)
 		}
 		switch start := strings.TrimSpace(l.raw); {
 		case l.n <= head, strings.HasPrefix(start, NoteMark):
 			l.kind = comment
 		case before != "" || fence != "":
 			if before == "" {
-				indent = l.indent
+				indent, begun = l.indent, l
 			}
 			l.kind, l.indent = code, indent
 		case hidden || strings.HasPrefix(start, "<!--"):
@@ -128,7 +159,11 @@ func scan(data []byte) (lines []*line) {
 			}
 		default:
 			l.look(lines)
+			hidden = comments(start, rest)
 		}
+	}
+	if fence != "" {
+		begun.endless = true
 	}
 	return lines
 }
@@ -147,7 +182,7 @@ func (l *line) look(lines []*line) {
 				l.at = [2]int{m[mark], m[mark+1]}
 			}
 		}
-		l.mark = strings.Trim(l.raw[l.at[0]:l.at[1]], " \t\ufe0f")
+		l.mark = strings.Trim(l.raw[l.at[0]:l.at[1]], " \t\u00a0\ufe0f")
 		if m[12] >= 0 {
 			l.text = raw[m[12]:m[13]]
 		}
@@ -267,7 +302,7 @@ func (l *line) counted(to *ralph.Reading) {
 func indentOf(text string) (n int) {
 	for _, c := range text {
 		switch c {
-		case ' ':
+		case ' ', '\u00a0':
 			n++
 		case '\t':
 			n += 4

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -10,8 +11,12 @@ import (
 // Tick ticks the boxes of the tasks on these lines (from 1) of a checklist, and the boxes of their
 // criteria; n is how many were open. Everything else stays as it is.
 func Tick(data []byte, done map[int]bool) (ticked []byte, n int) {
-	lines := scan(data)
 	var b strings.Builder
+	if bare, ok := bytes.CutPrefix(data, []byte(byteOrder)); ok {
+		b.WriteString(byteOrder)
+		data = bare
+	}
+	lines := scan(data)
 	below := 0 // level of the heading of a done task that contains the line; 0 for none
 	i := 0
 	for text := range strings.Lines(string(data)) {

@@ -12,12 +12,15 @@ func TestTickChangesNothingElse(t *testing.T) {
 	const text = "# Plan\r\n- [ ] a `[ ]`\r\n  * [/] b\n```\n- [ ] code\n```\n" +
 		"### Task 3: c\n- [ ] one\n- [X] two\n## d\n1. [ ] e"
 	const table = "| # | Work | ok |\n|---|---|---|\n| 1 | a | [ ] |\n| 2 | b | ☐ |\n| 3 | [ ] | [ ] |\n"
+	const marked, web = "\ufeff- [ ] a\n", "-\u00a0[\u00a0] a\n"
 	for _, tt := range []struct {
 		name string
 		done []int
 		want string
 		n    int
 	}{
+		{"a file with a byte order mark", []int{1}, "\ufeff- [x] a\n", 1},
+		{"blanks of web pages", []int{1}, "-\u00a0[x] a\n", 1},
 		{"nothing", nil, text, 0},
 		{"lines that are no boxes", []int{5, 6, 99}, text, 0},
 		{
@@ -40,8 +43,10 @@ func TestTickChangesNothingElse(t *testing.T) {
 				done[line] = true
 			}
 			in := text
-			if strings.HasPrefix(tt.want, "|") {
-				in = table
+			for _, other := range []string{table, marked, web} {
+				if strings.HasPrefix(tt.want, other[:3]) {
+					in = other
+				}
 			}
 			got, n := exchange.Tick([]byte(in), done)
 			if string(got) != tt.want || n != tt.n {

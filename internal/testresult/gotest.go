@@ -24,7 +24,8 @@ type goEvent struct {
 
 // goActions are the actions of events.
 var goActions = []string{
-	"start", "run", "pause", "cont", "pass", "bench", "fail", "skip", "output", "attr", "artifacts", "build-output", "build-fail",
+	"start", "run", "pause", "cont", "pass", "bench", "fail", "skip", "output", "attr", "artifacts",
+	"build-output", "build-fail",
 }
 
 // goEventOf parses an event. ok is false for other lines, also for other JSON: programs log their own, and
