@@ -14,7 +14,6 @@ import (
 	"ralph"
 	"ralph/internal/exchange"
 	"ralph/internal/inbox"
-	"ralph/internal/lazy"
 	"ralph/internal/proc"
 	"ralph/internal/term"
 	"ralph/store"
@@ -102,9 +101,6 @@ func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, er
 	return string(b), path, nil
 }
 
-// unescaping matches a line of a description that the form escapes, because it looks like a heading or a box.
-var unescaping = lazy.Regexp(`(?m)^(\s*)\\([#\-*+\d[☐☑☒])`)
-
 // editPlan applies the differences between two texts of a plan to its tasks, and describes each
 // edit in a line.
 func editPlan(tx *store.Tx, p inbox.Plan, form, edited, person string) (said []string, err error) {
@@ -162,7 +158,7 @@ func editTask(tx *store.Tx, id int64, old, n ralph.ImportedTask, person string) 
 		t.Title = n.Title
 	}
 	if n.Description != old.Description {
-		t.Description = unescaping().ReplaceAllString(n.Description, "$1$2")
+		t.Description = n.Description
 	}
 	for _, f := range []struct{ to, old, now *[]string }{
 		{&t.Acceptance, &old.Acceptance, &n.Acceptance},

@@ -121,10 +121,9 @@ func (t *markdownTask) take(l *line) {
 		return
 	case l.kind == blank:
 		t.list.gap = true
-		if underline().MatchString(l.raw) {
-			return
+		if !underline().MatchString(l.raw) {
+			t.text = append(t.text, t.verbatim(l.raw))
 		}
-		t.text = append(t.text, l.raw)
 		return
 	case l.listed() && (t.waits == below || t.waits == behind && !(l.kind == boxed && t.list.gap)):
 		text, _ := l.item()
@@ -140,6 +139,9 @@ func (t *markdownTask) take(l *line) {
 		return
 	case t.label(l.raw):
 		return
+	case t.own && t.list.box == 0:
+		t.says(t.verbatim(l.raw))
+		return
 	}
 	if t.begins(l) {
 		return
@@ -154,6 +156,14 @@ func (t *markdownTask) take(l *line) {
 		text = l.raw
 	}
 	t.says(text)
+}
+
+// verbatim returns a line of a description as it was before ralph wrote it.
+func (t *markdownTask) verbatim(line string) string {
+	if t.own {
+		return unescaped(line)
+	}
+	return line
 }
 
 // begins notes the list that a label begins or ends. It reports whether the line is used up: a label of criteria.

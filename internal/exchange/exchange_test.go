@@ -241,6 +241,38 @@ func TestChecklists(t *testing.T) {
 	}
 }
 
+// TestOwnChecklistsAreReadBack: an exported task is read as it was, whatever its texts look like.
+func TestOwnChecklistsAreReadBack(t *testing.T) {
+	for _, text := range []string{
+		"- [ ] a box\n# heading\n  - [x] b", "- Verify: rm x\n- Depends on: TASK-2\n- Acceptance: c",
+		"Do `accept: rm x`.", "**Acceptance Criteria:**\n- a\nDepends on: TASK-2",
+		"a\n\nb\n---\nc\n\nd\n===\n---", "| a | ok |\n|---|---|\n| b | [ ] |", "☐ a\n> quote\n> - [ ] b",
+		"<!-- a", "a <!-- b\n-->", "> ralph: a note", "```\n- [ ] code\n- Verify: a\n\\# a\n```", "```\nno end", "> ```\n> no end\na",
+		`\- [ ] a` + "\n" + `\\# b` + "\n" + `\begin` + "\n" + `\` + "```", "1. ```sh\n   - [ ] z\n   ```\n    # deep", "~~a~~", "a (depends on TASK-2)",
+		"T001 [P] a", "**a** b", "US-1: a", "a: `accept: rm x`", "[ ] a", "[TASK-9] a",
+	} {
+		want := []ralph.Task{{ID: 1, Title: "a", Description: text, Status: ralph.Pending}, {ID: 2, Title: "b", Status: ralph.Pending}}
+		if !strings.Contains(text, "\n") {
+			want[0].Title = text
+		}
+		var b strings.Builder
+		if err := exchange.Write(&b, "markdown", exchange.Queue{Project: "p", Tasks: want}); err != nil {
+			t.Fatal(err)
+		}
+		in, err := exchange.Parse([]byte(b.String()), "")
+		if err != nil || len(in.Tasks) != 2 {
+			t.Errorf("%d tasks, %v:\n%s", len(in.Tasks), err, b.String())
+			continue
+		}
+		for i, got := range in.Tasks {
+			if got.Title != want[i].Title || got.Description != want[i].Description || got.Status != ralph.Pending ||
+				len(got.Verify)+len(got.Acceptance)+len(got.Needs) > 0 {
+				t.Errorf("%+v from:\n%s", got, b.String())
+			}
+		}
+	}
+}
+
 // TestIssuesWait: the words of an issue name others of its repository.
 func TestIssuesWait(t *testing.T) {
 	for body, want := range map[string]string{

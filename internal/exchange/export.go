@@ -159,17 +159,46 @@ func checklistItem(b *strings.Builder, t ralph.Task, notes []string) {
 // NoteMark begins a line with ralph's note on a checklist or a task. The import ignores the line.
 const NoteMark = "> ralph:"
 
-// indent indents each line, and escapes lines that look like a box or a heading.
+// indent indents each line, and escapes with a backslash what the import would read as more than text. Lines of code
+// stay as they are, unless a fence has no end.
 func indent(text, blanks string) string {
 	var b strings.Builder
+	open := ""
+	for line := range strings.Lines(text) {
+		open = fenced(quoted(open, line), strings.TrimRight(line, "\r\n"))
+	}
+	ends := open == ""
+	open = ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
-		if t := strings.TrimLeft(line, " \t"); box().MatchString(line) || strings.HasPrefix(t, "#") {
+		before := quoted(open, line)
+		if open = before; ends {
+			open = fenced(before, line)
+		}
+		if before == "" && open == "" && special(line) {
+			t := strings.TrimLeft(line, " \t")
 			line = line[:len(line)-len(t)] + `\` + t
 		}
 		fmt.Fprintf(&b, "%s%s\n", blanks, line)
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// special reports whether the import would read a line, without backslashes before it, as more than text.
+func special(line string) bool {
+	line = strings.TrimLeft(strings.TrimLeft(line, " \t"), `\`)
+	return box().MatchString(line) || strings.HasPrefix(line, "|") && rowBox().MatchString(line) ||
+		strings.HasPrefix(line, "#") || underline().MatchString(line) || fenceLine().MatchString(line) ||
+		labelLine().MatchString(line) || strings.HasPrefix(line, NoteMark) || strings.Contains(line, "<!--")
+}
+
+// unescaped returns a line of a description that [indent] may have escaped.
+func unescaped(line string) string {
+	t := strings.TrimLeft(line, " \t")
+	if strings.HasPrefix(t, `\`) && special(line) {
+		return line[:len(line)-len(t)] + t[1:]
+	}
+	return line
 }
 
 // writePRD writes prd.json in the format of snarktank/ralph and ralph-tui.

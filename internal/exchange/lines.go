@@ -159,7 +159,7 @@ func scan(data []byte) (lines []*line) {
 			}
 		default:
 			l.look(lines)
-			hidden = comments(start, rest)
+			hidden = l.kind == words && !l.listed() && comments(start, rest)
 		}
 	}
 	if fence != "" {

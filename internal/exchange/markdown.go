@@ -17,7 +17,7 @@ var (
 		`([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-\d+(?:\.\d+)*[a-z]?)(?:\*\*)?:|(T\d+[a-z]?)(?:\*\*)?:|` +
 		`(T\d{3,}[a-z]?)(?:\*\*)?)(?:\*\*)?\s+(\S.*)$`)
 	specID     = lazy.Regexp(`^T\d{3,}[a-z]?$`)
-	ownID      = lazy.Regexp(`^TASK-\d+$`)
+	ownTitle   = lazy.Regexp(`^\[(TASK-\d+)\]\s+(\S.*)$`)    // as ralph writes it: nothing in it has a meaning
 	marks      = lazy.Regexp(`^((?:\[[^\]]*\]\s*)*)(\S.*)$`) // of Spec Kit: "[P] [US1] …"
 	needsWords = lazy.Regexp(`(?i)\((?:depends on|blocked by|after|requires|needs) ([^)]*)\)|` +
 		`\b(?:depends on|blocked by):? ((?-i:[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-?\d+[a-z]?(?:\s*(?:,|&|and|[-–])\s*)?)+)`)
@@ -594,6 +594,7 @@ func (r *markdownReader) listed(l *line) bool {
 // box turns a box into a task.
 func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdownTask {
 	title, cmds := acceptCommands(l.text)
+	ours := ownTitle().FindStringSubmatch(l.text)
 	if l.id != "" {
 		title = strings.TrimPrefix(title, l.id+": ")
 	}
@@ -605,7 +606,10 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 	if len(above) > 0 {
 		t.parent = above[len(above)-1]
 	}
-	if id := idOf(title); id != "" {
+	if ours != nil {
+		r.call(t, ours[1])
+		t.own, t.Verify, title, t.alias = true, nil, ours[2], append(t.alias, ours[1])
+	} else if id := idOf(title); id != "" {
 		m := boxID().FindStringSubmatch(title)
 		rest := m[5]
 		if t.spec = specID().MatchString(id); t.spec {
@@ -614,7 +618,6 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 			t.marks = strings.TrimSpace(strings.ReplaceAll(of[1], "[P]", ""))
 		}
 		r.call(t, id)
-		t.own = ownID().MatchString(m[1])
 		t.alias = append(t.alias, id)
 		if strings.Count(rest, "**")%2 == 1 { // "**BG-6: Title** (note)"
 			rest = strings.Replace(rest, "**", "", 1)
@@ -633,14 +636,16 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 	if l.needs != "" {
 		t.refs = append(t.refs, waitsFor{l.needs, true})
 	}
-	if m := struck().FindStringSubmatch(title); m != nil {
+	if m := struck().FindStringSubmatch(title); m != nil && !t.own {
 		t.struck, title = true, m[1]+m[2]
 	}
 	t.Title = cmp.Or(strings.TrimSpace(title), l.text)
 	if !t.named {
 		t.Key = r.key(r.path(t))
 	}
-	t.refers(l.text)
+	if !t.own {
+		t.refers(l.text)
+	}
 	if t.parent != nil {
 		t.parent.children = append(t.parent.children, t)
 	}
