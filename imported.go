@@ -16,6 +16,10 @@ type Import struct {
 
 	Lost map[string]int // keys of skipped tasks, and their number
 
+	// Here are the tasks of an export of the project in this format, by key and by id: what differs from it was edited
+	// in the file.
+	Here map[string]ImportedTask
+
 	Read   *Reading // the counts of a checklist; nil for other formats
 	Offers []Offer  // commands that may check its tasks, in the order of the file
 }

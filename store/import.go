@@ -100,7 +100,7 @@ func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 	ids := map[string]int64{}
 	before := make([]imported, len(in.Tasks))
 	for i, t := range in.Tasks {
-		result, was, err := tx.importTask(t, in.Live)
+		result, was, err := tx.importTask(t, in)
 		if err != nil {
 			return r, &ImportError{t.Line, err}
 		}
@@ -186,21 +186,16 @@ func (tx *Tx) importDiscipline(d ralph.Discipline) error {
 }
 
 // importTask adds a task, or updates the one that was imported or exported before.
-func (tx *Tx) importTask(t ralph.ImportedTask, live bool) (r ImportedResult, was imported, err error) {
+func (tx *Tx) importTask(t ralph.ImportedTask, in ralph.Import) (r ImportedResult, was imported, err error) {
 	r = ImportedResult{Title: t.Title, Status: t.Status, Line: t.Line}
-	id, last, err := tx.importedBefore(t.Key)
+	id, last, err := tx.exportedBefore(t) // first: a task of another project may have the same number
 	if err == nil && id == 0 {
-		id, last, err = tx.exportedBefore(t)
+		id, last, err = tx.importedBefore(t.Key)
 	}
 	if err != nil {
 		return r, was, err
 	}
-	now := imported{
-		Key: t.Key, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify,
-		Files: t.Files, Priority: t.Priority, Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Agent: t.Agent,
-		Status: t.Status,
-		Needs:  needed(t.Needs),
-	}
+	now := fieldsOf(t)
 	if id == 0 {
 		task := t.Task
 		if task.Status != ralph.Proposed {
@@ -222,22 +217,23 @@ func (tx *Tx) importTask(t ralph.ImportedTask, live bool) (r ImportedResult, was
 	if err != nil {
 		return r, was, err
 	}
-	if last == "" {
-		was = now // made here and exported, never imported
-	} else if err := json.Unmarshal([]byte(last), &was); err != nil {
-		return r, was, fmt.Errorf("the earlier import of TASK-%d: %w", id, err)
+	if last != "" {
+		if err := json.Unmarshal([]byte(last), &was); err != nil {
+			return r, was, fmt.Errorf("the earlier import of TASK-%d: %w", id, err)
+		}
 	}
-	if was.Key != "" && was.Key != t.Key {
-		// It was imported from another file; this one was exported from here.
-		r.Status, r.Title, r.Action = here.Status, here.Title, ImportUnchanged
-		return r, now, nil
+	keep := func() error { return tx.setImported(id, now) }
+	if last == "" || was.Key != "" && was.Key != t.Key { // made here, or imported from another file, and exported
+		if was = exported(t, in); last != "" {
+			keep = func() error { return nil }
+		}
 	}
 	r.Status, r.Action = here.Status, ImportUnchanged
 	r.Changes = merge(&here, was, now)
 	if r.Title = here.Title; len(r.Changes) == 0 {
-		return r, was, tx.setImported(id, now)
+		return r, was, keep()
 	}
-	if !untouched(here) && (!live || here.Status.Ended()) {
+	if !untouched(here) && (!in.Live || here.Status.Ended()) {
 		r.Action = ImportKept
 		return r, was, nil
 	}
@@ -245,7 +241,45 @@ func (tx *Tx) importTask(t ralph.ImportedTask, live bool) (r ImportedResult, was
 	if err := tx.UpdateTask(here); err != nil {
 		return r, was, err
 	}
-	return r, was, tx.setImported(id, now)
+	return r, was, keep()
+}
+
+// fieldsOf returns the fields of a task in a file.
+func fieldsOf(t ralph.ImportedTask) imported {
+	return imported{
+		Key: t.Key, Title: t.Title, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify,
+		Files: t.Files, Priority: t.Priority, Feature: t.Feature, Discipline: t.Discipline, Model: t.Model, Agent: t.Agent,
+		Status: t.Status,
+		Needs:  needed(t.Needs),
+	}
+}
+
+// exported returns the fields of a task as the file had them when it was exported, as far as can be told. Only ralph's
+// own format has all of them. In others a list of titles is no deletion of the rest.
+func exported(t ralph.ImportedTask, in ralph.Import) imported {
+	now := fieldsOf(t)
+	here, ok := in.Here[t.Key]
+	if !ok {
+		here, ok = in.Here[t.ExternalID]
+	}
+	was := fieldsOf(here)
+	switch {
+	case !ok:
+		return now
+	case strings.HasPrefix(t.Key, exportedFrom):
+		return was
+	}
+	if now.Title = was.Title; now.Description != "" {
+		now.Description = was.Description
+	}
+	for _, f := range []struct{ now, was *[]string }{
+		{&now.Acceptance, &was.Acceptance}, {&now.Verify, &was.Verify}, {&now.Files, &was.Files}, {&now.Needs, &was.Needs},
+	} {
+		if len(*f.now) > 0 {
+			*f.now = *f.was
+		}
+	}
+	return now
 }
 
 // untouched reports whether an import may still change a task: nobody has begun it.
@@ -280,6 +314,12 @@ func (tx *Tx) importedAs(condition string, args ...any) (id int64, last string, 
 
 // exportedID matches the names that other tools' formats give to ralph's tasks (package exchange).
 var exportedID = lazy.Regexp(`^(?:TASK|ralph)-(\d{1,18})$`)
+
+// Exported reports whether a key is one that an export gives to ralph's own tasks.
+func Exported(key string) bool {
+	_, id := ralph.ExternalID(key)
+	return strings.HasPrefix(key, exportedFrom) || exportedID().MatchString(id)
+}
 
 // exportedBefore finds a task that was exported from here in a format that keeps only its number:
 // number and title must both match.

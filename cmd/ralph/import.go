@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,6 +22,7 @@ import (
 	"ralph/internal/show"
 	"ralph/internal/term"
 	"ralph/internal/text"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -49,7 +52,7 @@ func newImport(a *app) *cobra.Command {
 	var format, feature string
 	var dry, ordered, sync, gates bool
 	cmd := newCommand("import FILE|FOLDER|-", func(cmd *cobra.Command, args []string) error {
-		list, err := a.taskFiles(args[0], format)
+		list, err := a.taskFiles(cmd.Context(), args[0], format)
 		if err != nil {
 			return err
 		}
@@ -91,7 +94,7 @@ func newImport(a *app) *cobra.Command {
 					done[i][t.Line] = t.Status == ralph.Completed
 				}
 			}
-			return nil
+			return out.gone(tx, list)
 		}
 		_, err = change(cmd.Context(), a, func(tx *store.Tx) (any, error) {
 			if !dry {
@@ -121,6 +124,37 @@ func newImport(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&ordered, "in-order", false, "have each task wait for the one before it in its file")
 	cmd.Flags().BoolVar(&sync, "sync", false, "then tick the boxes of completed tasks in the file")
 	return cmd
+}
+
+// exported notes what an export of the project would have now, for files that were exported from here.
+func (a *app) exported(ctx context.Context, list []taskFile) error {
+	for i := range list {
+		in := &list[i].in
+		if !slices.ContainsFunc(in.Tasks, func(t ralph.ImportedTask) bool { return store.Exported(t.Key) }) ||
+			!slices.Contains(exchange.ExportFormats(), in.Format) {
+			continue
+		}
+		var now strings.Builder
+		err := a.with(ctx, func(p *project.Project, db *store.DB) error {
+			q, err := p.Queue(ctx, db)
+			return cmp.Or(err, exchange.Write(&now, in.Format, q))
+		})
+		if err != nil {
+			return err
+		}
+		if now.Len() == 0 {
+			continue
+		}
+		here, err := exchange.Parse([]byte(now.String()), in.Format)
+		if err != nil && !errors.Is(err, exchange.ErrNoTask) {
+			return err
+		}
+		in.Here = map[string]ralph.ImportedTask{}
+		for _, t := range here.Tasks {
+			in.Here[t.Key], in.Here[t.ExternalID] = t, t
+		}
+	}
+	return nil
 }
 
 // add adds the result of a file, and counts its new tasks without their own commands.
@@ -199,8 +233,42 @@ func (o *imported) tick(f taskFile, done map[int]bool) error {
 	return files.Write(path, ticked, info.Mode().Perm())
 }
 
+// gone names the tasks of earlier imports of the files that are no longer in them. A box with another title is another
+// task, and the former one would be done, too.
+func (o *imported) gone(tx *store.Tx, list []taskFile) error {
+	from, here := map[string]bool{}, map[int64]bool{}
+	for _, f := range list {
+		for _, t := range f.in.Tasks {
+			source, _ := ralph.ExternalID(t.Key)
+			from[source] = exchange.Whole(f.in.Format) && strings.Contains(source, "/")
+		}
+	}
+	for _, t := range o.Tasks {
+		here[t.ID] = true
+	}
+	tasks, err := tx.Tasks(store.TaskFilter{})
+	var left []string
+	for _, t := range tasks {
+		if from[t.ExternalSource] && !here[t.ID] && !t.Status.Ended() {
+			left = append(left, fmt.Sprintf("TASK-%d (%s)", t.ID, text.Line(t.Title, 60)))
+		}
+	}
+	if len(left) > 0 {
+		o.Notes = append(o.Notes, "no longer in the file, and still to do here: "+signals.FileList(left)+
+			"; `ralph task cancel ID` drops one")
+	}
+	return err
+}
+
 // taskFiles reads a file, standard input, or the plans of a folder.
-func (a *app) taskFiles(arg, format string) (list []taskFile, err error) {
+func (a *app) taskFiles(ctx context.Context, arg, format string) (list []taskFile, err error) {
+	if list, err = a.readTasks(arg, format); err == nil {
+		err = a.exported(ctx, list)
+	}
+	return list, err
+}
+
+func (a *app) readTasks(arg, format string) (list []taskFile, err error) {
 	path, err := a.path(arg)
 	if err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func (r *markdownReader) add(t *markdownTask, feature, context string) {
 		}
 	}
 	for _, id := range t.on {
-		t.Needs = append(t.Needs, ralph.Need{Key: r.key(id)})
+		t.Needs = append(t.Needs, ralph.Need{Key: r.key(id), Optional: true}) // a person may take it out
 	}
 	done := slices.Contains(doneMarks, t.mark) || t.boxes > 0 && t.boxes == len(t.ticked)
 	t.Feature, t.Priority, t.Status = feature, ralph.DefaultPriority, ralph.Pending

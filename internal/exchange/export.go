@@ -98,8 +98,24 @@ func WriteChecklist(b *strings.Builder, q Queue, about string) {
 	}
 }
 
+// toDo returns the tasks that are done or to be done, without dependencies on others.
+func (q Queue) toDo() (list []ralph.Task) {
+	out := map[int64]bool{}
+	for _, t := range q.Tasks {
+		out[t.ID] = t.Status == ralph.Rejected || t.Status == ralph.Cancelled
+	}
+	for _, t := range q.Tasks {
+		if !out[t.ID] {
+			t.DependsOn = slices.DeleteFunc(slices.Clone(t.DependsOn), func(on int64) bool { return out[on] })
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
 // writeMarkdown writes a checklist for people, one section per feature.
 func writeMarkdown(w io.Writer, q Queue) error {
+	q.Tasks = q.toDo()
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", text.Flat(q.Project))
 	names := []string{""}
@@ -214,10 +230,7 @@ func writePRD(w io.Writer, q Queue) error {
 		DependsOn          []string `json:"dependsOn,omitempty"`
 	}
 	stories := []story{}
-	for _, t := range q.Tasks {
-		if t.Status == ralph.Rejected || t.Status == ralph.Cancelled {
-			continue
-		}
+	for _, t := range q.toDo() {
 		s := story{
 			ID:                 fmt.Sprintf("TASK-%d", t.ID),
 			Title:              t.Title,

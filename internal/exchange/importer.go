@@ -40,6 +40,11 @@ const (
 // Linked reports whether the files of a format name each other's tasks.
 func Linked(format string) bool { return format == backlog }
 
+// Whole reports whether a file of a format has all tasks of its source; others are selections, or parts.
+func Whole(format string) bool {
+	return slices.Contains([]string{Checklist, "prd.json", "stories", "taskmaster"}, format)
+}
+
 // An Error names the wrong line of a file, and the expected form.
 type Error struct {
 	Line    int // from 1; 0 for the file as a whole
