@@ -27,7 +27,7 @@ import (
 // starts is the number of server starts in a round.
 const starts = 10
 
-// calls is the number of signals to a server in a round.
+// calls is the number of signals to a server in a round. A session takes up to 200.
 const calls = 100
 
 // program builds the program in that folder of the bench, unless it is there.
@@ -116,13 +116,12 @@ const learnedTool = "ralph.signal.learned"
 // start, and from a signal to its durable reply.
 func (b *bench) servers(ctx context.Context) []row {
 	floor := b.program(ctx, "floor")
-	p, list := b.withSessions(ctx, 10, 1)
-	dialHTTP, shutHTTP := p.overHTTP(ctx, list[0])
-	defer shutHTTP()
+	p, list := b.withSessions(ctx, 10, 3*b.rounds)
 	var came, floorCame, httpCame, signal, httpSignal, insert, empty samples
-	for range b.rounds {
+	for own := range slices.Chunk(list, 3) {
+		dialHTTP, shutHTTP := p.overHTTP(ctx, own[1])
 		for range starts {
-			served, shut := p.channels(ctx, list) // a session has one server
+			served, shut := p.channels(ctx, own[:1]) // a session has one server
 			s := p.serverOf(ctx, served[0])
 			came.took(s.came)
 			s.close()
@@ -134,9 +133,10 @@ func (b *bench) servers(ctx context.Context) []row {
 			httpCame.took(s.came)
 			s.close()
 		}
-		served, shut := p.channels(ctx, list)
-		p.signalOnce(ctx, served[0], floor, dialHTTP, &signal, &httpSignal, &insert, &empty)
+		served, shut := p.channels(ctx, own[:1])
+		p.signalOnce(ctx, served[0], own[2], floor, dialHTTP, &signal, &httpSignal, &insert, &empty)
 		shut()
+		shutHTTP()
 	}
 	sum := samples{unit: "ms", values: []float64{insert.median() + empty.median()}}
 	what := fmt.Sprintf("a signal: call to durable reply (floor: the INSERT %s ms + an empty call %s ms)",
@@ -152,10 +152,10 @@ func (b *bench) servers(ctx context.Context) []row {
 	}
 }
 
-// signalOnce sends signals to ralph, calls an empty tool, and inserts the same rows in
-// this process, alternately.
+// signalOnce sends signals to ralph, calls an empty tool, and inserts the same rows for another session in this
+// process, alternately.
 func (p project) signalOnce(
-	ctx context.Context, a agent.Assignment, floor string, dialHTTP func() server,
+	ctx context.Context, a, other agent.Assignment, floor string, dialHTTP func() server,
 	signal, overHTTP, insert, empty *samples,
 ) {
 	s := p.serverOf(ctx, a)
@@ -175,7 +175,7 @@ func (p project) signalOnce(
 		begin := time.Now()
 		must(db.ExecContext(ctx, `
 			INSERT INTO task_comments (task_id, session_id, author, author_kind, signal_verb, signal_payload, body, created)
-			VALUES ($1, $2, 'agent', 'agent', 'learned', $3, $4, $5)`, a.TaskID, a.SessionID,
+			VALUES ($1, $2, 'agent', 'agent', 'learned', $3, $4, $5)`, other.TaskID, other.SessionID,
 			`{"text":"`+learnedText+`","kind":"discovery","scope":"project"}`, learnedText, ralph.At(begin).String()))
 		alone := time.Since(begin)
 		if i < 5 {
@@ -199,8 +199,8 @@ func (b *bench) writers(ctx context.Context) []row {
 		took, each := b.signalling(ctx, writersAtOnce, calls)
 		together.add(float64(writersAtOnce*calls) / took.Seconds())
 		slow.add(each.quantile(0.99) / each.median())
-		took, _ = b.signalling(ctx, 1, writersAtOnce*calls)
-		alone.add(float64(writersAtOnce*calls) / took.Seconds())
+		took, _ = b.signalling(ctx, 1, calls)
+		alone.add(calls / took.Seconds())
 	}
 	share := together.median() / alone.median()
 	const least, most = 0.8, 10
