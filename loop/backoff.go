@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/loop/agent"
 	"ralph/loop/order"
 	"ralph/loop/session"
@@ -63,7 +64,7 @@ func afterError(
 	}[report.Ending])
 	instead := others && report.Ending.StandsIn()
 	if !noWait && !instead && report.Ending != ralph.RateLimited && failures > b.Tries {
-		return stop("%s, %d times in a row: %s", what, failures, report.Reason)
+		return stop("%s, %s in a row: %s", what, text.Count(failures, "time"), report.Reason)
 	}
 	wait := b.Max
 	if shift := failures - 1; shift < 20 {

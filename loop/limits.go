@@ -105,7 +105,7 @@ func (r *runner) tasksReached(task int64) string {
 	if task == 0 || r.counted[task] || len(r.counted) < r.Limits.MaxTasks {
 		return ""
 	}
-	return fmt.Sprintf("the limit of %d tasks per %s is reached", r.Limits.MaxTasks, r.per())
+	return fmt.Sprintf("the limit of %s per %s is reached", text.Count(r.Limits.MaxTasks, "task"), r.per())
 }
 
 // waitForDay makes a daemon wait for midnight if a daily limit prevents a session on this

@@ -178,7 +178,7 @@ func (l *Loop) pick(
 		}
 		// The limit was lowered, or used up while the task waited for a person.
 		err = l.Store.Tx(ctx, func(tx *store.Tx) error {
-			why := fmt.Sprintf("all of its %d attempts are used up", l.Limits.Attempts)
+			why := fmt.Sprintf("the limit of %s is reached", text.Count(l.Limits.Attempts, "attempt"))
 			return tx.Move(task.ID, ralph.Failed, ralph.Loop, why)
 		})
 		if err != nil && !errors.Is(err, ralph.ErrConflict) { // another process may have been faster

@@ -389,7 +389,7 @@ func SentBackAlone(before, limit int, why string) string {
 	if limit <= 0 || before < limit {
 		return ""
 	}
-	return fmt.Sprintf("could not be merged, %d times, at last by itself: %s", before+1, why)
+	return fmt.Sprintf("could not be merged, %s, at last by itself: %s", text.Count(before+1, "time"), why)
 }
 
 // accept applies a claim that was verified. If protected files were changed, a person has the last word.
@@ -460,7 +460,7 @@ func stuckOnce(f Facts, d *Decision, why string) string {
 	d.StuckCount++
 	if d.StuckCount >= f.Rules.StuckLimit {
 		d.Status = ralph.Failed
-		return fmt.Sprintf("%s (stuck %d times)", why, d.StuckCount)
+		return fmt.Sprintf("%s (stuck %s)", why, text.Count(d.StuckCount, "time"))
 	}
 	return why
 }
@@ -525,7 +525,7 @@ func upstream(f Facts, comment int64, b Blocked) (task int64, why string) {
 func exhausted(f Facts, d *Decision) {
 	if d.Status == ralph.Pending && d.Attempts >= f.Rules.Attempts {
 		d.Status = ralph.Failed
-		d.StatusReason = fmt.Sprintf("%d attempts without success; last: %s", d.Attempts, d.StatusReason)
+		d.StatusReason = fmt.Sprintf("%s without success; last: %s", text.Count(d.Attempts, "attempt"), d.StatusReason)
 	}
 }
 

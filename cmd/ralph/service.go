@@ -221,7 +221,7 @@ func sayService(w io.Writer, m systemd.Manager, s systemd.State) {
 		fmt.Fprintf(w, "  %s\n", text.Line(s.Text, 200))
 	}
 	if s.Restarts > 0 {
-		fmt.Fprintf(w, "  systemd has restarted it %d times\n", s.Restarts)
+		fmt.Fprintf(w, "  systemd has restarted it %s\n", text.Count(s.Restarts, "time"))
 	}
 	if !s.Enabled {
 		fmt.Fprintln(w, "  it does not start by itself (`ralph service install`)")

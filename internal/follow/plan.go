@@ -109,9 +109,9 @@ func WritePlan(ctx context.Context, out io.Writer, s term.Screen, l *loop.Loop, 
 		if more := v.Pending - len(v.Tasks); more > 0 && l.Task == 0 {
 			fmt.Fprintf(&w, "  and %d more\n", more)
 		}
-		fmt.Fprintln(&w, s.Hang("a session: ", fmt.Sprintf("at most %s, %s, idle %s, %d turns",
+		fmt.Fprintln(&w, s.Hang("a session: ", fmt.Sprintf("at most %s, %s, idle %s, %s",
 			text.Money(lim.SessionCostUSD),
-			text.Span(lim.SessionSeconds), text.Span(lim.IdleSeconds), lim.SessionTurns)))
+			text.Span(lim.SessionSeconds), text.Span(lim.IdleSeconds), text.Count(lim.SessionTurns, "turn"))))
 	}
 	agent := "agent: " + project.AgentCommand(l)
 	if l.Sandbox != "" {

@@ -66,8 +66,8 @@ func progress(w io.Writer, f ralph.Feature, p store.Progress) {
 	if wanted > 0 {
 		done := p.Tasks["merged"]
 		full := barWidth * done / wanted
-		fmt.Fprintf(w, "progress [%s%s] %d of %d tasks, %d %%\n",
-			strings.Repeat("#", full), strings.Repeat("-", barWidth-full), done, wanted, 100*done/wanted)
+		fmt.Fprintf(w, "progress [%s%s] %d of %s, %d %%\n",
+			strings.Repeat("#", full), strings.Repeat("-", barWidth-full), done, text.Count(wanted, "task"), 100*done/wanted)
 	}
 	if len(counts) > 0 {
 		fmt.Fprintf(w, "tasks    %s\n", strings.Join(counts, ", "))
@@ -76,7 +76,7 @@ func progress(w io.Writer, f ralph.Feature, p store.Progress) {
 		fmt.Fprintf(w, "spent    %s in %s\n", text.Money(p.CostUSD), text.Count(p.Sessions, "session"))
 	}
 	if p.Open > 0 {
-		fmt.Fprintf(w, "open     %d questions and blockers (see `ralph inbox`)\n", p.Open)
+		fmt.Fprintf(w, "open     %d (see `ralph inbox`)\n", p.Open)
 	}
 	if p.Learnings > 0 {
 		fmt.Fprintf(w, "learned  %d (see `ralph learning list --feature NAME`)\n", p.Learnings)

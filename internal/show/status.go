@@ -376,7 +376,7 @@ func limits(w io.Writer, v StatusView) {
 	line("time", "%s of %s", elapsed, text.Span(l.MaxSeconds))
 	line("cost", "%s of %s", text.Cost(r.CostUSD, r.CostKnown, r.Tokens), text.Money(l.MaxCostUSD))
 	line("cost today", "%s of %s", text.Money(v.Today), text.Money(l.MaxDayCostUSD))
-	line("without a change", "%d sessions in a row", l.StagnantMaximum)
+	line("without a change", "%s in a row", text.Count(l.StagnantMaximum, "session"))
 	for _, name := range slices.Sorted(maps.Keys(l.Usage)) {
 		used := "unknown"
 		for _, u := range v.Windows {

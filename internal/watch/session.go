@@ -115,7 +115,7 @@ func (m Model) parallel() (lines []string) {
 	}
 	if most := max(1, m.height/4); len(lines) > most {
 		from := max(0, min(at-most+2, len(lines)-most+1))
-		more := fmt.Sprintf("     and %d more sessions", len(lines)-most+1)
+		more := fmt.Sprintf("     and %d more %s", len(lines)-most+1, text.Plural(len(lines)-most+1, "session"))
 		lines = append(slices.Clone(lines[from:from+most-1]), dim.Render(more))
 	}
 	if free > 0 {

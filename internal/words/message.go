@@ -60,8 +60,8 @@ func Long(e ralph.Event, told ralph.EventPayload, title, body string) (m Message
 			text.When(p.Until.Time, e.Created.Time))
 	case ralph.RunEnded:
 		m.Title, m.Command = fmt.Sprintf("Run %d ended", e.RunID), cmp.Or(ralph.ExitRemedy(p.ExitStatus), "ralph inbox")
-		m.Text = fmt.Sprintf("%s\n%d sessions on %d tasks, $%.2f, exit status %d",
-			p.Reason, p.Sessions, p.Tasks, p.CostUSD, p.ExitStatus)
+		m.Text = fmt.Sprintf("%s\n%s on %s, $%.2f, exit status %d", p.Reason,
+			text.Count(p.Sessions, "session"), text.Count(p.Tasks, "task"), p.CostUSD, p.ExitStatus)
 	}
 	return m
 }

@@ -9,6 +9,7 @@ import (
 
 	"ralph"
 	"ralph/internal/testresult"
+	"ralph/internal/text"
 )
 
 // A Run is the result of a command on a tree.
@@ -314,7 +315,7 @@ func split(test string) (suite, name string) {
 func (j judgement) byCommand(removed bool, vanished []string) []ralph.Weakening {
 	w := ralph.Weakening{Command: j.was.Command}
 	if was, now := j.was.count(), j.now.count(); now < was && (len(j.was.Tests.Counts) > 0 || j.was.names() < was) {
-		w.Kind, w.Why = ralph.TestLost, fmt.Sprintf("runs %d tests, %d on the target", now, was)
+		w.Kind, w.Why = ralph.TestLost, fmt.Sprintf("runs %s, %d on the target", text.Count(now, "test"), was)
 		return []ralph.Weakening{w}
 	}
 	switch {
