@@ -105,10 +105,10 @@ type Reverted struct {
 // String describes the revert in a sentence, with the next step.
 func (r Reverted) String() string {
 	if r.Commit != "" {
-		return fmt.Sprintf("TASK-%[1]d is completed, and its commit %[2]s is no longer on %[3]s: "+
+		return fmt.Sprintf("TASK-%[1]d is merged, and its commit %[2]s is no longer on %[3]s: "+
 			"`ralph retry %[1]d --again` has it done once more", r.TaskID, ShortID(r.Commit), r.Branch)
 	}
-	return fmt.Sprintf("TASK-%[1]d is completed, and %[2]s took it back on %[3]s (%[4]s: %[5]s): `ralph undo %[1]d` "+
+	return fmt.Sprintf("TASK-%[1]d is merged, and %[2]s took it back on %[3]s (%[4]s: %[5]s): `ralph undo %[1]d` "+
 		"calls the task off, `ralph retry %[1]d --again` has it done once more", r.TaskID, ShortID(r.By.ID), r.Branch,
 		r.By.Author, r.By.Subject)
 }

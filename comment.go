@@ -1,6 +1,9 @@
 package ralph
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // A Verb is a kind of signal that an agent can give.
 type Verb string
@@ -83,6 +86,18 @@ type Comment struct {
 	HoldReason  string `json:"hold_reason"`
 	Delivered   Time   `json:"delivered_at"` // when it was handed to a running session
 	DeliveredTo string `json:"delivered_to"` // that session's id; "" for none
+}
+
+// Settled returns the error for a second answer to the comment or decision on it; nil if there was none.
+func (c Comment) Settled() error {
+	switch {
+	case c.Answer != nil:
+		return Conflict("Q%d of TASK-%d is answered already: %q", c.ID, c.TaskID, *c.Answer)
+	case !c.ResolvedAt.IsZero():
+		by := cmp.Or(c.ResolvedBy, "ralph")
+		return Conflict("C%d of TASK-%d is decided already by %s: %q", c.ID, c.TaskID, by, c.Decision)
+	}
+	return nil
 }
 
 // Threads returns the comments with each reply directly after its parent, if the parent is in the list. The rest keeps

@@ -94,6 +94,14 @@ func WordLook(word string) Look {
 // Word returns the word of [Words] for the task's status.
 func (t Task) Word() string { return strings.ToLower(t.Look().Label) }
 
+// Is returns the task's word as the rest of a clause about it: "is running", "needs you".
+func (t Task) Is() string {
+	if t.Look().Label == NeedsInput.Look().Label {
+		return t.Word()
+	}
+	return "is " + t.Word()
+}
+
 // NeedsPerson reports whether the task waits for a person's words or action.
 func (t Task) NeedsPerson() bool {
 	return t.Status == NeedsInput || t.Status == Blocked && t.Waits.People() > 0

@@ -122,7 +122,7 @@ func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
 		}, "", "- kept"},
 		"a person says no":   {func(l *loop.Loop) { write(t, filepath.Join(l.Here.Dir, "made"), "x") }, "not yet", "not yet"},
 		"another work tree":  {func(l *loop.Loop) { l.Here.Dir = t.TempDir() }, "", "was claimed in another work tree"},
-		"it was called off":  {nil, "", "not claimed by a person"},
+		"it was called off":  {nil, "", "no person has claimed it"},
 		"a stopped terminal": {func(*loop.Loop) {}, "", "canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,8 +59,8 @@ func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Ch
 			return first, err
 		}
 		if first.Status != ralph.Completed {
-			return task, r.stopRed(ctx, red, fmt.Sprintf("your tests still fail after TASK-%d, which is %s, "+
-				"and the others wait for them: %s", first.ID, first.Status, said))
+			return task, r.stopRed(ctx, red, fmt.Sprintf("your tests still fail after TASK-%d, which %s, "+
+				"and the others wait for them: %s", first.ID, first.Is(), said))
 		}
 	}
 	r.red.mending = task.ID

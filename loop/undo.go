@@ -56,7 +56,7 @@ func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []str
 }
 
 // UndoByAgent adds a task in which an agent undoes a task's merged changes that conflict with later
-// commits.
+// commits, unless there is one already.
 func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, u Undoing) (added int64, err error) {
 	err = l.Store.Tx(ctx, func(tx *store.Tx) error {
 		t, err := tx.Task(task)
@@ -76,11 +76,15 @@ func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, 
 		if u.Why != "" {
 			why += "\n\nWhy: " + u.Why
 		}
-		added, err = tx.AddTask(ralph.Task{
+		undo := ralph.Task{
 			Title: text.Clip("Undo: "+t.Title, ralph.MaxTitle), Description: why,
 			Feature: t.Feature, Priority: t.Priority, Origin: ralph.ByHuman, Status: ralph.Pending, Allow: []string{"tests"},
-		}, "human")
-		if err == nil {
+		}
+		same, found, err := tx.Same(undo)
+		if added = same.ID; err != nil || found {
+			return err
+		}
+		if added, err = tx.AddTask(undo, "human"); err == nil {
 			_, err = tx.AddComment(ralph.Comment{
 				TaskID: task, Author: u.By, AuthorKind: ralph.ByHuman, Kind: ralph.Reference,
 				Body: fmt.Sprintf("TASK-%d has an agent undo this task's merged changes.", added),
@@ -107,7 +111,7 @@ func (l *Loop) AskUndo(ctx context.Context, task int64, u Undoing) (said string,
 			run, ok, err := tx.LastRun()
 			switch {
 			case t.Status != ralph.Merging:
-				said = fmt.Sprintf("TASK-%d is %s: %s.", task, t.Status, t.StatusReason)
+				said = fmt.Sprintf("TASK-%d %s: %s.", task, t.Is(), t.StatusReason)
 			case ok && tx.Alive(run):
 				said = fmt.Sprintf("TASK-%d: the run in progress verifies and merges the reverse of its change next.", task)
 			default:

@@ -95,7 +95,7 @@ func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
 		return 0, err
 	}
 	if t.Status.Ended() && t.Status != ralph.Failed {
-		return 0, ralph.Conflict("TASK-%d is %s and cannot be amended", t.ID, t.Status)
+		return 0, ralph.Conflict("TASK-%d %s and cannot be amended", t.ID, t.Is())
 	}
 	if err := errors.Join(m.Patch.Check(), ralph.CheckText("rationale", m.Rationale, true)); err != nil {
 		return 0, err
@@ -143,7 +143,7 @@ func (tx *Tx) ApproveAmendment(id int64, note, by string) (claimDropped bool, er
 		return false, err
 	}
 	if t.Status.Ended() && t.Status != ralph.Failed {
-		return false, ralph.Conflict("TASK-%d is %s; it cannot be amended", t.ID, t.Status)
+		return false, ralph.Conflict("TASK-%d %s and cannot be amended", t.ID, t.Is())
 	}
 	if err := tx.UpdateTask(m.Patch.Apply(t)); err != nil {
 		return false, err

@@ -285,7 +285,7 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 		return refused(ralph.ReplyToTask, c.TaskID, "comment %d is not a question of an agent", comment)
 	}
 	if c.Answer != nil {
-		return ralph.Conflict("comment %d is answered already (%q)", comment, *c.Answer)
+		return c.Settled()
 	}
 	if err := tx.set("task_comments", comment, cells{
 		"signal_answered": answer, "answered_at": tx.Now(), "answered_by": author, "holding": false,
@@ -301,11 +301,6 @@ func (tx *Tx) note(task int64, body, by string, parent *int64) error {
 		TaskID: task, Author: by, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: body, ParentID: parent,
 	})
 	return err
-}
-
-// resolvedAlready is the error for a second decision on a comment.
-func resolvedAlready(c ralph.Comment) error {
-	return ralph.Conflict("comment %d is resolved already by %s: %q", c.ID, cmp.Or(c.ResolvedBy, "ralph"), c.Decision)
 }
 
 // Resolve answers a blocker, a flag, a question or a suggestion with a person's decision. Without words, a flag is
@@ -325,7 +320,9 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	case c.Verb == ralph.VerbAsk:
 		return refused(ralph.AnswerQuestion, comment, "comment %d is a question of an agent", comment)
 	case !c.ResolvedAt.IsZero():
-		return resolvedAlready(c)
+		return c.Settled()
+	case !c.Holding && (c.Verb.Closes() || c.Verb == ralph.VerbLearned):
+		return refused(ralph.ShowInbox, 0, "comment %d of TASK-%d (%s) needs no decision", comment, c.TaskID, c.Verb)
 	}
 	if err := tx.answerComment(c, decision, by); err != nil {
 		return err

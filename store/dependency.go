@@ -1,8 +1,6 @@
 package store
 
 import (
-	"fmt"
-
 	"ralph"
 )
 
@@ -35,7 +33,7 @@ func (tx *Tx) DropDependency(id, on int64) error {
 		return err
 	}
 	if n == 0 {
-		return fmt.Errorf("TASK-%d does not depend on TASK-%d: %w", id, on, ralph.ErrNotFound)
+		return ralph.NotFound("TASK-%d does not depend on TASK-%d", id, on)
 	}
 	return tx.Derive(id)
 }

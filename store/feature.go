@@ -103,6 +103,9 @@ func (tx *Tx) PutDiscipline(d ralph.Discipline) error {
 	if err := ralph.CheckText("instructions", d.Instructions, false); err != nil {
 		return err
 	}
+	if d.Parallel < 0 {
+		return &ralph.FieldError{Field: "parallel", Problem: "must be 0 (no bound of its own) or more"}
+	}
 	if err := tx.nameTaken("disciplines", "discipline", d.Name, d.ID); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (tx *Tx) ClaimOfPerson(task int64) (ralph.Session, error) {
 			return s, err
 		}
 	}
-	return ralph.Session{}, refused(ralph.ClaimTask, task, "TASK-%d is %s and not claimed by a person", task, t.Status)
+	return ralph.Session{}, refused(ralph.ClaimTask, task, "TASK-%d %s, and no person has claimed it", task, t.Is())
 }
 
 // SetProgress stores the progress that a person's chat reports. The error wraps [ralph.ErrConflict]

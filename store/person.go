@@ -16,8 +16,11 @@ func (tx *Tx) Cancel(id int64, by string) (stopping bool, err error) {
 	if t.Status == ralph.InProgress {
 		return true, tx.RequestStop(t.ClaimedBy, "cancel", by)
 	}
-	if t.Status.Ended() && t.Status != ralph.Failed {
-		return false, ralph.Conflict("TASK-%d is %s; it cannot be cancelled", t.ID, t.Status)
+	switch {
+	case t.Status == ralph.Completed:
+		return false, refused(ralph.UndoTask, t.ID, "TASK-%d %s and cannot be cancelled", t.ID, t.Is())
+	case t.Status.Ended() && t.Status != ralph.Failed:
+		return false, ralph.Conflict("TASK-%d %s already", t.ID, t.Is())
 	}
 	return false, tx.Move(t.ID, ralph.Cancelled, ralph.Person, "cancelled by "+by)
 }
@@ -27,7 +30,7 @@ func (tx *Tx) Cancel(id int64, by string) (stopping bool, err error) {
 func (tx *Tx) Proposal(id int64) (ralph.Task, error) {
 	t, err := tx.Task(id)
 	if err == nil && t.Status != ralph.Proposed {
-		err = ralph.Conflict("TASK-%d is %s, not a suggestion", t.ID, t.Status)
+		err = ralph.Conflict("TASK-%d %s, and is no suggestion any more", t.ID, t.Is())
 	}
 	return t, err
 }

@@ -103,7 +103,7 @@ func (tx *Tx) Retry(id int64, reason string) error {
 		return err
 	}
 	if t.Status == ralph.Completed {
-		return refused(ralph.UndoOrRepeat, id, "TASK-%d is completed", id)
+		return refused(ralph.UndoOrRepeat, id, "TASK-%d %s", id, t.Is())
 	}
 	return tx.RetryCompleted(id, reason)
 }
@@ -118,7 +118,11 @@ func (tx *Tx) RetryCompleted(id int64, reason string) error {
 		return errors.Join(tx.Renew(id), tx.dropBlockers(id, reason))
 	}
 	if !t.Status.Ended() {
-		return ralph.Conflict("TASK-%d is %s, and only an ended task can be retried", id, t.Status)
+		instead := ralph.TellTask
+		if t.Status == ralph.Proposed || t.NeedsPerson() {
+			instead = ralph.ShowInbox
+		}
+		return refused(instead, id, "TASK-%d %s, and only an ended task can be retried", id, t.Is())
 	}
 	if err := tx.Move(id, ralph.Pending, ralph.Person, reason); err != nil {
 		return err
@@ -197,12 +201,18 @@ func (tx *Tx) MoveRank(id, other int64, after bool) error {
 	if id == other {
 		return &ralph.FieldError{Field: fmt.Sprintf("TASK-%d", id), Problem: "cannot be moved relative to itself"}
 	}
-	if _, err := tx.Task(id); err != nil {
+	t, err := tx.Task(id)
+	if err != nil {
 		return err
 	}
 	o, err := tx.Task(other)
 	if err != nil {
 		return err
+	}
+	for _, t := range []ralph.Task{t, o} {
+		if t.Status.Ended() && t.Status != ralph.Failed {
+			return ralph.Conflict("TASK-%d %s, and has no place in the queue", t.ID, t.Is())
+		}
 	}
 	queue, err := values[int64](tx, `
 		SELECT t.id FROM tasks t

@@ -83,7 +83,7 @@ func (tx *Tx) AnyAlive() (bool, error) {
 
 // Run returns one run.
 func (tx *Tx) Run(id int64) (ralph.Run, error) {
-	return runRows.one(tx, fmt.Sprintf("run %d", id), "", `WHERE r.id = $1`, id)
+	return runRows.one(tx, fmt.Sprintf("run %d", id), ralph.ReportRun, `WHERE r.id = $1`, id)
 }
 
 // Runs lists limit runs, newest first, after the newest skip: runs that have not ended, or that ended at or after a

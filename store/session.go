@@ -222,7 +222,7 @@ func (tx *Tx) Claimable(t ralph.Task) error {
 	if t.Status == ralph.Pending {
 		return nil
 	}
-	why, otherwise := fmt.Sprintf("it is %s", t.Status), ralph.Remedy("")
+	why, otherwise := "it "+t.Is(), ralph.Remedy("")
 	switch {
 	case t.Status == ralph.InProgress:
 		claimant, release, err := tx.claimant(t)

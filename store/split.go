@@ -76,7 +76,7 @@ func (tx *Tx) Adopt(comment int64, by string) (task int64, err error) {
 		return 0, err
 	}
 	if t.Status.Ended() && t.Status != ralph.Failed {
-		return 0, refused(ralph.MakeTask, comment, "TASK-%d is %s and has no next session", t.ID, t.Status)
+		return 0, refused(ralph.MakeTask, comment, "TASK-%d %s and has no next session", t.ID, t.Is())
 	}
 	body := "Do it as was suggested (comment " + fmt.Sprint(comment) + "): " + strings.TrimSpace(s.What)
 	if err := tx.note(c.TaskID, body, by, nil); err != nil {
@@ -94,7 +94,7 @@ func (tx *Tx) Split(id int64, parts []ralph.Part, by string) ([]int64, error) {
 		return nil, err
 	}
 	if !t.Splittable() {
-		return nil, ralph.Conflict("TASK-%d is %s and cannot be split", id, t.Status)
+		return nil, ralph.Conflict("TASK-%d %s and cannot be split", id, t.Is())
 	}
 	if len(parts) < 2 {
 		return nil, &ralph.FieldError{Field: "parts", Problem: "must be two or more"}

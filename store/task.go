@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -274,6 +275,12 @@ func checkTask(t ralph.Task) error {
 		if !doublestar.ValidatePattern(f) {
 			return &ralph.FieldError{Field: fmt.Sprintf("file %q", f), Problem: "is not a valid pattern, such as src/**"}
 		}
+		if !filepath.IsLocal(f) {
+			return &ralph.FieldError{Field: fmt.Sprintf("file %q", f), Problem: "is outside of the project: write src/**"}
+		}
+	}
+	if len(strings.Fields(t.Model)) > 1 {
+		return &ralph.FieldError{Field: fmt.Sprintf("model %q", t.Model), Problem: "must be the name of a model"}
 	}
 	return ralph.CheckPriority("priority", t.Priority)
 }

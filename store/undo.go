@@ -101,12 +101,12 @@ func (tx *Tx) UndoneAlready(u Undo, how string) error {
 	if _, _, err := tx.Undoable(u.Change.TaskID); err != nil {
 		return err
 	}
-	status, err := value[ralph.Status](tx, `SELECT status FROM tasks WHERE id = $1`, u.Change.TaskID)
+	t, err := tx.Task(u.Change.TaskID)
 	if err != nil {
 		return err
 	}
-	if status == u.Change.Undo {
-		return ralph.Conflict("TASK-%d is %s already: %s", u.Change.TaskID, status, how)
+	if t.Status == u.Change.Undo {
+		return ralph.Conflict("TASK-%d %s already: %s", t.ID, t.Is(), how)
 	}
 	if err := tx.sayWhy(u); err != nil {
 		return err

@@ -213,7 +213,7 @@ func (tx *Tx) openApproval(comment int64) (c ralph.Comment, a ralph.Approval, er
 		return c, a, ralph.Conflict("comment %d puts nothing up for approval", comment)
 	}
 	if !c.ResolvedAt.IsZero() {
-		return c, a, resolvedAlready(c)
+		return c, a, c.Settled()
 	}
 	return c, a, nil
 }

@@ -125,8 +125,8 @@ func newChatRelease(a *app) *cobra.Command {
 			}
 			t := ralph.Task{Status: d.Status, Waits: d.Waits}
 			return a.say(map[string]any{"task_id": id, "status": t.Key(), "status_reason": d.StatusReason},
-				"TASK-%d is yours no more; it is %s: %s",
-				id, t.Word(), text.Line(d.StatusReason, 400))
+				"TASK-%d is yours no more; it %s: %s",
+				id, t.Is(), text.Line(d.StatusReason, 400))
 		})
 	})
 }

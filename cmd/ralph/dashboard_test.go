@@ -117,7 +117,7 @@ func TestTheDashboardInABrowser(t *testing.T) {
 		t.Errorf("what was being written is %q", kept)
 	}
 	p.click("#c" + blocker + " .decide button")
-	p.reads(".flash.bad", "resolved already")
+	p.reads(".flash.bad", "decided already")
 	p.sees("what was written is still there", `[...document.querySelectorAll("textarea")].some((e) => e.value === "it is sig")`)
 
 	t.Log("answering and reading without a script")

@@ -61,13 +61,13 @@ func (d difference) text() string {
 // changeNamed finds the change of a task, a session or an inbox item.
 func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 	var c ralph.Change
-	ok := false
+	ok, of := false, name
 	if id, perr := ralph.ParseTaskID(name); perr == nil { // all of a task's change, including the waiting part
 		if err := tx.CheckTask(id); err != nil {
 			return d, err
 		}
 		c, ok, err = tx.ChangeOf(id)
-		d.TaskID = id
+		d.TaskID, of = id, fmt.Sprintf("TASK-%d", id)
 	} else if items, ierr := inbox.Named(tx, []string{name}); ierr == nil && items[0].Ref.Of == store.OfComment {
 		return reviewed(tx, items[0])
 	} else {
@@ -84,7 +84,7 @@ func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 	case err != nil:
 		return d, err
 	case !ok:
-		return d, ralph.NotFound("%s has changed nothing that is kept", name)
+		return d, ralph.NotFound("%s has changed nothing that is kept", of)
 	}
 	d.TaskID, d.Session, d.Files = c.TaskID, c.SessionID, []string{}
 	d.From, d.To = c.Compared()

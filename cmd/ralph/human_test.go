@@ -134,7 +134,7 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 	}
 	c.want("agentic_get_active_task", `{}`, `"error": "No active session"`, false)
 	c.want("agentic_get_token_status", `{}`, `"error": "No active session"`, false)
-	c.want("agentic_task_update_progress", `{"task_id":"1","iteration":1}`, `"error": "TASK-1 is pending and not claimed by a person; claim it with `+"`ralph chat claim 1`", true)
+	c.want("agentic_task_update_progress", `{"task_id":"1","iteration":1}`, `"error": "TASK-1 is queued, and no person has claimed it; claim it with `+"`ralph chat claim 1`", true)
 
 	s.has(s.ralph(0, "chat", "claim", "TASK-1"), "Claimed task TASK-1 on branch ", "3. Read first the files that the description names: `docs/spec.md`, ", "agentic_task_complete", "1. it is there", "$ test -f a.txt", "TIP: `ralph init --mcp`")
 	s.has(s.ralph(2, "chat", "claim", "1"), "who claimed it")
@@ -179,7 +179,7 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 	p.answer = "accept"
 	c.want("agentic_task_complete", `{"task_id":1,"learnings":["a.txt must end in x"],"summary":"It is there, and ends in x."}`, `"status": "completed"`, false)
 	s.has(s.ralph(0, "task", "show", "1"), "It is there, and ends in x.")
-	c.want("agentic_task_complete", `{"task_id":1}`, "TASK-1 is completed and not claimed", true)
+	c.want("agentic_task_complete", `{"task_id":1}`, "TASK-1 is merged, and no person has claimed it", true)
 	s.has(s.ralph(0, "learning", "list"), "a.txt must end in x")
 	s.has(s.ralph(0, "task", "show", "1", "--json"), `"origin": "human"`, `"path": "a.txt"`, `"attempts": 1`)
 	if m := s.mirror(); m.ActiveTask == nil || m.ActiveTask.Status != "completed" || m.Progress == nil || len(m.Sessions) != 0 {

@@ -133,7 +133,11 @@ func (a *app) changeLearning(ctx context.Context, change func(tx *store.Tx) (int
 func newLearningEdit(a *app) *cobra.Command {
 	var text, rationale string
 	var pin, unpin bool
-	cmd := newCommand("edit ID", onNumber("learning", func(ctx context.Context, id int64) error {
+	var cmd *cobra.Command
+	cmd = newCommand("edit ID", onNumber("learning", func(ctx context.Context, id int64) error {
+		if err := changesSomething(cmd); err != nil {
+			return err
+		}
 		return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
 			l, err := tx.Learning(id)
 			if err != nil {
@@ -147,7 +151,6 @@ func newLearningEdit(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&rationale, "rationale", "", "why it is so, a `TEXT`")
 	cmd.Flags().BoolVar(&pin, "pin", false, "show it before all others of its scope")
 	cmd.Flags().BoolVar(&unpin, "unpin", false, "show it where it fits again")
-	cmd.MarkFlagsOneRequired("text", "rationale", "pin", "unpin")
 	return cmd
 }
 

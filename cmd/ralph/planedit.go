@@ -176,7 +176,7 @@ func editTask(tx *store.Tx, id int64, old, n ralph.ImportedTask, person string) 
 	slices.Sort(changed)
 	if len(changed) > 0 {
 		if was.Status.Ended() {
-			return nil, ralph.Conflict("TASK-%d is %s, and stays", id, was.Status)
+			return nil, ralph.Conflict("TASK-%d %s, and stays", id, was.Is())
 		}
 		if err := tx.UpdateTask(t); err != nil {
 			return nil, err

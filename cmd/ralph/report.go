@@ -24,6 +24,9 @@ func newReport(a *app) *cobra.Command {
 		if f.Changed("since") && f.Changed("run") {
 			return usage(errors.New("--since and --run exclude each other"))
 		}
+		if f.Changed("run") && run < 1 {
+			return usage(errors.New("--run must be the number of a run, from 1"))
+		}
 		var from time.Time
 		if f.Changed("since") {
 			if from, err = a.since(cmd.Context(), since); err != nil {

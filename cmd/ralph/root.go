@@ -315,7 +315,8 @@ func didYouMean(cmd *cobra.Command, err error) error {
 		return err
 	}
 	if short := unknown.GetSpecifiedShortnames(); short != "" {
-		return fmt.Errorf("unknown flag: -%s; `%s --help` lists them", short, cmd.CommandPath())
+		return fmt.Errorf("unknown flag: -%s; `%s --help` lists them, and words that begin with - come after --", short,
+			cmd.CommandPath())
 	}
 	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -323,6 +324,9 @@ func didYouMean(cmd *cobra.Command, err error) error {
 			flags = append(flags, f.Name)
 		}
 	})
+	if strings.Contains(unknown.GetSpecifiedName(), " ") {
+		return fmt.Errorf("%w; words that begin with - come after --", err)
+	}
 	close := similar(flags, unknown.GetSpecifiedName(), 2)
 	if len(close) == 0 {
 		return fmt.Errorf("%w; `%s --help` lists them", err, cmd.CommandPath())

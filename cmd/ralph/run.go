@@ -201,6 +201,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return err
 	}
 	if o.dryRun {
+		if err := l.Attached(); err != nil {
+			return err
+		}
 		if a.json {
 			v, err := follow.ReadPlan(ctx, l)
 			return cmp.Or(err, a.print(v, nil))

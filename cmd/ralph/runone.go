@@ -47,7 +47,7 @@ func (o *runOptions) adding(tx *store.Tx) (task int64, said string, err error) {
 		return 0, "", err
 	}
 	if found {
-		return t.ID, fmt.Sprintf("TASK-%d has this title and is %s: working on it", t.ID, t.Word()), startable(tx, t)
+		return t.ID, fmt.Sprintf("TASK-%d has this title and %s: working on it", t.ID, t.Is()), startable(tx, t)
 	}
 	task, err = tx.AddTask(add, "human")
 	return task, "", err

@@ -69,7 +69,7 @@ func (a *app) goOn(ctx context.Context, p *project.Project, l *loop.Loop, row ra
 		return err
 	}
 	if said == "" {
-		said = fmt.Sprintf("TASK-%d is %s: %s", t.ID, t.Word(), t.StatusReason)
+		said = fmt.Sprintf("TASK-%d %s: %s", t.ID, t.Is(), t.StatusReason)
 	}
 	return a.say(map[string]any{"task_id": t.ID, "status": t.State, "status_reason": t.StatusReason},
 		"%s", text.Line(said, 400))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"ralph"
 	"ralph/internal/project"
@@ -215,6 +216,16 @@ func oneOrAll[T any](list []T) any {
 	return list
 }
 
+// changesSomething returns an error if an edit was given no flag of its own.
+func changesSomething(cmd *cobra.Command) error {
+	given := false
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { given = given || f.Changed })
+	if !given {
+		return usage(fmt.Errorf("nothing to change: give at least one of the flags of `%s --help`", cmd.CommandPath()))
+	}
+	return nil
+}
+
 func newTaskEdit(a *app) *cobra.Command {
 	var n ralph.Task
 	var title string
@@ -224,8 +235,8 @@ func newTaskEdit(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if cmd.Flags().NFlag() == 0 {
-			return usage(errors.New("nothing to change: give at least one of the flags of `ralph task edit --help`"))
+		if err := changesSomething(cmd); err != nil {
+			return err
 		}
 		if n.Description, err = a.text("description", n.Description); err != nil {
 			return err

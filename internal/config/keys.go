@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -188,7 +189,7 @@ func unknown(name string) error {
 	if len(within) > 0 {
 		return &ralph.FieldError{Field: name, Problem: "is a section; its keys are " + strings.Join(within, ", ")}
 	}
-	return &ralph.FieldError{Field: name, Problem: noKey(name)}
+	return &ralph.FieldError{Field: cmp.Or(name, `""`), Problem: noKey(name)}
 }
 
 // noKey is the problem of a key that does not exist. It names similar keys, or the keys of its section.

@@ -353,7 +353,7 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 	for _, c := range missing {
 		findings = append(findings, Finding{
 			"merging", false,
-			fmt.Sprintf("TASK-%d is completed, and its commit %.12s is not in the branch any more", c.TaskID, c.To),
+			fmt.Sprintf("TASK-%d is merged, and its commit %.12s is not in the branch any more", c.TaskID, c.To),
 			fmt.Sprintf("`ralph retry %[1]d --again` has it done once more; `ralph merge %[1]d` says where it is", c.TaskID),
 		})
 	}

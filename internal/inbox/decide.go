@@ -1,7 +1,10 @@
 package inbox
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"ralph"
@@ -84,6 +87,9 @@ func Named(tx *store.Tx, names []string) (list []store.InboxItem, err error) {
 	}
 	for _, name := range names {
 		i, err := waitingAs(inbox, name)
+		if errors.Is(err, ralph.ErrNotFound) {
+			err = cmp.Or(settled(tx, name), err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -114,10 +120,45 @@ func waitingAs(inbox []store.InboxItem, name string) (found store.InboxItem, err
 		return found, nil
 	case len(of) == 1: // the only thing that waits there
 		return of[0], nil
+	case len(of) > 1:
+		say := strings.Join(itemNames(of), " or ")
+		return found, ralph.Usage(fmt.Errorf("more than one item is of %s: say %s", name, say))
 	case len(close) > 0:
 		return found, ralph.Usage(fmt.Errorf("no item is called %q; did you mean %s?", name, strings.Join(close, " or ")))
 	}
 	return found, ralph.NotFound("no item is called %q; `ralph inbox` lists them", name)
+}
+
+// settled says what became of an item with this name that does not wait any more; nil if there was none.
+func settled(tx *store.Tx, name string) error {
+	name = strings.ToUpper(name)
+	kind := strings.TrimRight(name, "0123456789")
+	id, err := strconv.ParseInt(name[len(kind):], 10, 64)
+	if err != nil {
+		return nil
+	}
+	switch kind {
+	case "TASK-":
+		t, err := tx.Task(id)
+		if err != nil {
+			return err
+		}
+		return ralph.Conflict("TASK-%d %s, and nothing of it is in the inbox", id, t.Is())
+	case "A":
+		if m, err := tx.Amendment(id); err == nil {
+			return ralph.Conflict("A%d of TASK-%d is %s already by %s", id, m.TaskID, m.Status, cmp.Or(m.DecidedBy, "ralph"))
+		}
+	case "P":
+		if p, err := tx.Permission(id); err == nil {
+			by := cmp.Or(p.DecidedBy, "ralph")
+			return ralph.Conflict("P%d of TASK-%d is decided already by %s: %s", id, p.TaskID, by, p.Decision)
+		}
+	case "C", "Q":
+		if c, err := tx.Comment(id); err == nil {
+			return c.Settled()
+		}
+	}
+	return nil
 }
 
 // Becomes describes a task's status after a decision.
@@ -126,7 +167,7 @@ func Becomes(tx *store.Tx, id int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	becomes := "is " + t.Word()
+	becomes := t.Is()
 	switch {
 	case t.Status == ralph.Pending:
 		becomes = "is queued again"

@@ -44,7 +44,7 @@ func Import(w io.Writer, format string, dry bool, r store.ImportResult, read *ra
 		}
 	}
 	if r.Learnings > 0 {
-		sums = append(sums, fmt.Sprintf("%d learnings", r.Learnings))
+		sums = append(sums, text.Count(r.Learnings, "learning"))
 	}
 	if len(sums) == 0 {
 		sums = []string{"nothing new"}
@@ -69,10 +69,11 @@ func importedTree(w io.Writer, list []store.ImportedResult, of int64, indent str
 
 // importedLine prints the import of a task.
 func importedLine(w io.Writer, t store.ImportedResult, indent string) {
-	fmt.Fprintf(w, "%-8s %sTASK-%-4d %-10s %s", t.Action, indent, t.ID, t.Status, text.Line(t.Title, 100))
+	word := ralph.Task{Status: t.Status}.Word()
+	fmt.Fprintf(w, "%-8s %sTASK-%-4d %-10s %s", t.Action, indent, t.ID, word, text.Line(t.Title, 100))
 	switch {
 	case t.Action == store.ImportKept:
-		fmt.Fprintf(w, " (its %s changed there, but it is %s here)", strings.Join(t.Changes, ", "), t.Status)
+		fmt.Fprintf(w, " (its %s changed there, but it is %s here)", strings.Join(t.Changes, ", "), word)
 	case len(t.Changes) > 0:
 		fmt.Fprintf(w, " (%s)", strings.Join(t.Changes, ", "))
 	}
@@ -103,7 +104,7 @@ func described(f ralph.Feature) string {
 // tallied prints the counts of a kind of lines.
 func tallied(w io.Writer, what string, t ralph.Tally) {
 	if t.Read > 0 {
-		fmt.Fprintf(w, "%s: %d read; %d tasks, %d parts of tasks or of the feature, %d left out\n",
-			what, t.Read, t.Made, t.Folded, t.Left)
+		fmt.Fprintf(w, "%s: %d read; %s, %s of tasks or of the feature, %d left out\n",
+			what, t.Read, text.Count(t.Made, "task"), text.Count(t.Folded, "part"), t.Left)
 	}
 }

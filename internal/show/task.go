@@ -97,7 +97,10 @@ func Task(w io.Writer, s term.Screen, v TaskView) {
 	}
 	fmt.Fprintln(w, s.Hang(fmt.Sprintf("TASK-%d  ", v.ID), s.Paint(term.Bold, text.Line(v.Title, ralph.MaxTitle))))
 	said := v.Word() + ": " + v.StatusReason
-	if strings.HasPrefix(v.StatusReason, v.Word()+" ") { // "merged into main"
+	switch {
+	case v.StatusReason == "":
+		said = v.Word()
+	case strings.HasPrefix(v.StatusReason, v.Word()+" "): // "merged into main"
 		said = v.StatusReason
 	}
 	line("status", said)

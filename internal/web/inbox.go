@@ -605,7 +605,7 @@ func deciding(approve bool) func(*store.Tx, store.InboxItem, string, string) (st
 // duplicates.
 func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	list, err := chosen(tx, r)
-	if errors.Is(err, ralph.ErrNotFound) {
+	if errors.Is(err, ralph.ErrNotFound) || errors.Is(err, ralph.ErrConflict) {
 		return "", ralph.Conflict("some of these do not wait any more, so nothing was decided: look at the inbox again")
 	}
 	if err != nil {
