@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"slices"
@@ -61,6 +62,19 @@ func (a *app) undo(w http.ResponseWriter, r *http.Request) {
 	why, said := written(r, "why"), ""
 	if err == nil {
 		err = ralph.CheckText("the reason", why, false)
+	}
+	if want := ralph.Status(r.PostFormValue("to")); err == nil && want != "" { // else it would reverse another's undo
+		err = a.Store.View(r.Context(), func(tx *store.Tx) error {
+			t, err := tx.Task(id)
+			if err != nil {
+				return err
+			}
+			_, to, err := tx.Undoable(id)
+			if err == nil && to != want {
+				err = ralph.Conflict("TASK-%d %s meanwhile: %s", id, t.Is(), t.StatusReason)
+			}
+			return err
+		})
 	}
 	if err == nil {
 		said, err = a.Undo(context.WithoutCancel(r.Context()), id, why, r.PostFormValue("agent") != "")
@@ -280,10 +294,37 @@ func (a *app) putFeature(tx *store.Tx, r *http.Request) (string, error) {
 		if f, err = tx.Feature(f.Name); err != nil {
 			return "", err
 		}
+		if err := unseen(r, "Feature "+f.Name, f); err != nil {
+			return "", err
+		}
 		said = "changed"
 	}
 	f.Description, f.Learnings, f.Verify = written(r, "text"), written(r, "learnings"), lines(r, "verify")
 	return fmt.Sprintf("Feature %s is %s.", f.Name, said), tx.PutFeature(f)
+}
+
+// edition identifies what a form for a task or a feature was filled with.
+func edition(of any) string {
+	shown := fmt.Append(nil, of)
+	switch v := of.(type) {
+	case ralph.Task:
+		shown = fmt.Appendf(nil, "%q %q %q %q %d", v.Title, v.Description, v.Acceptance, v.Verify, v.Priority)
+	case ralph.Feature:
+		shown = fmt.Appendf(nil, "%q %q %q", v.Description, v.Learnings, v.Verify)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(shown))
+}
+
+// unseen refuses a form that was filled before somebody else changed the thing that it overwrites. A person who has
+// been told may send it again.
+func unseen(r *http.Request, name string, of any) error {
+	was := r.PostFormValue("was")
+	if was == "" || was == edition(of) {
+		return nil
+	}
+	r.PostForm.Del("was")
+	return ralph.Conflict("%s was changed while you edited it, so yours is not saved: look at it again. "+
+		"Trying again overwrites that change", name)
 }
 
 func (a *app) addTask(tx *store.Tx, r *http.Request) (string, error) {
@@ -293,7 +334,7 @@ func (a *app) addTask(tx *store.Tx, r *http.Request) (string, error) {
 	}
 	same, found, err := tx.Same(t)
 	if err != nil || found && slices.Equal(same.Acceptance, t.Acceptance) { // the form was sent twice
-		return fmt.Sprintf("TASK-%d has this title and is %s.", same.ID, same.Word()), err
+		return fmt.Sprintf("TASK-%d has this title and %s.", same.ID, same.Is()), err
 	}
 	id, err := tx.AddTask(t, "human")
 	return fmt.Sprintf("TASK-%d is in the queue.", id), err
@@ -302,6 +343,9 @@ func (a *app) addTask(tx *store.Tx, r *http.Request) (string, error) {
 func (a *app) editTask(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	before, err := tx.Task(id)
 	if err != nil {
+		return "", err
+	}
+	if err := unseen(r, fmt.Sprintf("TASK-%d", id), before); err != nil {
 		return "", err
 	}
 	t := before

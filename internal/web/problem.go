@@ -61,7 +61,7 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p.Again = r.URL.Path
 		for _, name := range []string{
 			"text", "rationale", "kind", "option", "verdict", "title", "accept", "verify", "learnings", "name",
-			"priority", "feature", "change", "item", "before", "after",
+			"priority", "feature", "change", "item", "before", "after", "was",
 		} {
 			if s := r.PostFormValue(name); s != "" {
 				p.Fields = append(p.Fields, field{name, s})

@@ -44,7 +44,7 @@ func parsePages() (p pages, err error) {
 		"verb":  verbLook, "phase": func(p ralph.Phase) look { return phases[p] },
 		"status": wordLook, "task": taskLook, "args": args,
 		"sign": sign, "icon": icon, "asked": newAsked, "counted": counted,
-		"link": link, "tasks": tasksLike, "key": ralph.KeyOf,
+		"link": link, "tasks": tasksLike, "key": ralph.KeyOf, "edition": edition,
 		"percent": percent, "left": left, "ago": ago, "brief": brief, "coded": coded, "proofs": proofs,
 		"figure": func(g string, of url.Values) string { return figure(report.Group(g), of) },
 		"add":    func(a, b int) int { return a + b }, "inc": func(n int) int { return n + 1 },

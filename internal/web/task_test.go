@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -168,7 +169,10 @@ func TestATasksMergedWorkIsUndone(t *testing.T) {
 		return errors.Join(err, tx.BeginMove(c), tx.SetChange(change, ralph.Moving, ralph.Merged), tx.Move(task, ralph.Completed, ralph.Verdict, "done"))
 	})
 	has(t, b.get(fmt.Sprintf("/tasks/%d", task)), fmt.Sprintf(`action="/tasks/%d/undo"`, task))
-	b.done(fmt.Sprintf("/tasks/%d/undo", task), "why", "in capitals, please")
+	if w := b.post(fmt.Sprintf("/tasks/%d/undo", task), "to", "completed"); w.Code != http.StatusConflict || len(s.undone) > 0 {
+		t.Errorf("a page that was loaded before it was merged again: %d, %q", w.Code, s.undone)
+	}
+	b.done(fmt.Sprintf("/tasks/%d/undo", task), "why", "in capitals, please", "to", "cancelled")
 	if want := fmt.Sprintf("%d %q false", task, "in capitals, please"); !slices.Equal(s.undone, []string{want}) {
 		t.Errorf("asked for %q, want %q", s.undone, want)
 	}
@@ -224,6 +228,20 @@ func TestATaskIsAddedAndEdited(t *testing.T) {
 	if task = s.taskNow(1); task.Priority != 3 || len(task.Verify) != 0 || len(task.Acceptance) != 2 {
 		t.Errorf("edited: %+v", task)
 	}
+	stale := append(slices.Clone(fields), "was", was(t, b.get("/tasks/1"), "/tasks/1/edit"))
+	s.write(func(tx *store.Tx) error {
+		task.Verify = []string{"make all"}
+		return tx.UpdateTask(task)
+	})
+	stale[3] = "Read docs/spec2.md"
+	w := b.post("/tasks/1/edit", stale...)
+	if task = s.taskNow(1); w.Code != http.StatusConflict || !slices.Equal(task.Verify, []string{"make all"}) {
+		t.Errorf("a form that was filled before another's change: %d, %+v", w.Code, task)
+	}
+	has(t, w.Body.String(), "TASK-1 was changed while you edited it", "Read docs/spec2.md</textarea>")
+	if strings.Contains(w.Body.String(), `name="was"`) {
+		t.Error("trying again does not overwrite the change")
+	}
 	fields[1] = " "
 	for _, path := range []string{"/tasks", "/tasks/1/edit"} {
 		if w := b.post(path, fields...); w.Code != http.StatusUnprocessableEntity {
@@ -277,6 +295,16 @@ func TestATaskIsSplitAndMoved(t *testing.T) {
 	}
 }
 
+// was returns what the form of a page for path was filled with.
+func was(t *testing.T, page, path string) string {
+	t.Helper()
+	m := regexp.MustCompile(`action="` + path + `">.*name="was" value="([^"]+)"`).FindStringSubmatch(page)
+	if m == nil {
+		t.Fatalf("the form for %s does not say what it was filled with:\n%s", path, page)
+	}
+	return m[1]
+}
+
 // TestAFeatureIsAddedAndEdited with the checks of the commands.
 func TestAFeatureIsAddedAndEdited(t *testing.T) {
 	t.Parallel()
@@ -292,7 +320,11 @@ func TestAFeatureIsAddedAndEdited(t *testing.T) {
 	}
 	has(t, b.get("/feature?name=urls+%3C1%3E"), "They are long", "make urls\nmake all\n</textarea>")
 	fields[3], fields[7] = "Some of URLs", ""
+	stale := append(slices.Clone(fields), "change", "yes", "was", was(t, b.get("/feature?name=urls+%3C1%3E"), "/features"))
 	b.done("/features", append(fields, "change", "yes")...)
+	if w := b.post("/features", append(stale, "text", "None")...); w.Code != http.StatusConflict {
+		t.Errorf("a form that was filled before another's change: %d", w.Code)
+	}
 	s.write(func(tx *store.Tx) error {
 		f, err := tx.Feature("urls <1>")
 		if f.Description != "Some of URLs" || len(f.Verify) != 0 || f.Learnings != "They are long" {
