@@ -53,7 +53,7 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 		out = io.Discard
 	}
 	return a.with(ctx, func(p *project.Project, db *store.DB) error {
-		next, err := mergesNext(ctx, p, db)
+		next, err := mergesNext(ctx, p, db, task == 0)
 		switch {
 		case err != nil:
 			return err
@@ -80,14 +80,8 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 			}
 		}
 		waits, err := l.MergeQueued(ctx)
-		for e, rerr := range db.EventsAfter(context.WithoutCancel(ctx), after) {
-			if rerr != nil {
-				return errors.Join(err, rerr)
-			}
-			if said := words.Short(e, time.Now()); said != "" {
-				fmt.Fprintln(out, said)
-			}
-		}
+		told, terr := tellSince(ctx, db, out, after)
+		err = errors.Join(err, terr)
 		if err == nil && l.Merger.Pulls {
 			if ferr := p.OpenPulls(ctx, db, l.Merger); ferr != nil {
 				fmt.Fprintln(a.err, "ralph: the next run opens the pull request:", ferr)
@@ -96,6 +90,9 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 		if err == nil && waits != "" {
 			fmt.Fprintf(out, "not merged yet: %s\n", text.VisibleLine(waits))
 			err = &ralph.ExitError{Status: ralph.ExitWaiting}
+		}
+		if err == nil && task == 0 {
+			return isBehind(ctx, db, out, told)
 		}
 		if err != nil || task == 0 {
 			return err
@@ -128,10 +125,43 @@ func mergeLoop(ctx context.Context, p *project.Project, db *store.DB) (l *loop.L
 	return p.Loop(ctx, db)
 }
 
-// mergesNext returns the process that will merge the queue.
-func mergesNext(ctx context.Context, p *project.Project, db *store.DB) (mergeStep, error) {
+// tellSince prints the events since one, and reports whether there was anything to print.
+func tellSince(ctx context.Context, db *store.DB, out io.Writer, after int64) (told bool, err error) {
+	for e, err := range db.EventsAfter(context.WithoutCancel(ctx), after) {
+		if err != nil {
+			return told, err
+		}
+		if said := words.Short(e, time.Now()); said != "" {
+			fmt.Fprintln(out, said)
+			told = true
+		}
+	}
+	return told, nil
+}
+
+// isBehind returns an [ralph.ExitError] if merged work is not on the person's branch yet, and says why unless events
+// have told it.
+func isBehind(ctx context.Context, db *store.DB, out io.Writer, told bool) error {
+	q, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
+	if err != nil || q.Behind == "" {
+		return err
+	}
+	if !told {
+		fmt.Fprintf(out, "passed, not on %s yet: %s: `%s`\n",
+			text.VisibleLine(q.Target), text.VisibleLine(q.Behind), text.VisibleLine(q.Command))
+	}
+	return &ralph.ExitError{Status: ralph.ExitWaiting}
+}
+
+// mergesNext returns the process that will merge the queue. With behind, merged work that is not on the person's branch
+// yet counts as queued.
+func mergesNext(ctx context.Context, p *project.Project, db *store.DB, behind bool) (mergeStep, error) {
 	queued, err := store.Read(ctx, db, (*store.Tx).QueuedChanges)
-	if err != nil || len(queued) == 0 {
+	if err != nil {
+		return nothingQueued, err
+	}
+	q, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
+	if err != nil || len(queued) == 0 && (!behind || q.Behind == "") {
 		return nothingQueued, err
 	}
 	if active, err := p.Active(ctx, db); err != nil || active {
@@ -145,7 +175,7 @@ const mergeLog = "merge.log"
 
 // mergeDetached starts `ralph merge --now` as a separate process if a change is queued and no run is in progress.
 func mergeDetached(ctx context.Context, p *project.Project, db *store.DB) error {
-	if next, err := mergesNext(ctx, p, db); err != nil || next != mergeHere {
+	if next, err := mergesNext(ctx, p, db, false); err != nil || next != mergeHere {
 		return err
 	}
 	self, err := os.Executable()
