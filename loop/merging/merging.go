@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/loop/check"
 	"ralph/loop/workspace"
 	"ralph/signals"
@@ -445,7 +446,7 @@ func (m *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
 		}
 		return err
 	})
-	title := t.Title
+	title, summary := text.Flat(t.Title), text.Clean(summary)
 	switch c.Undo {
 	case ralph.Cancelled:
 		title, summary = "undo "+title, c.Reason

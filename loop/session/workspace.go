@@ -77,7 +77,7 @@ func commitMessage(s *Session, closing signals.Payload) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", text.Flat(s.Task.Title))
 	if done, ok := closing.(signals.Done); ok {
-		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(done.Summary))
+		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(text.Clean(done.Summary)))
 	}
 	return b.String() + ralph.Trailers(s.Task.ID, s.Row.ID)
 }
