@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -36,8 +37,23 @@ func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err err
 				l.Known = l.URL != "" && commit == from
 			}
 		}
+		if l.URL != "" && !l.Known && err == nil { // it may have moved
+			l.Known, err = t.knows(ctx, from, l.URL)
+		}
 	}
 	return list, err
+}
+
+// knows reports whether a submodule of a commit has an address.
+func (t *Tree) knows(ctx context.Context, commit, url string) (bool, error) {
+	modules, err := t.modules(ctx, commit)
+	for _, m := range modules {
+		known, err := t.moduleURL(ctx, commit, m["path"])
+		if err != nil || known == url {
+			return known == url, err
+		}
+	}
+	return false, err
 }
 
 // Leading returns the symbolic links that a commit adds or changes, compared with another, and that lead out of the
@@ -184,25 +200,35 @@ func relativeURL(url string) bool {
 // moduleSaid returns a submodule's section and address in a commit's .gitmodules; both are "" if
 // there is none.
 func (t *Tree) moduleSaid(ctx context.Context, commit, name string) (section, url string, err error) {
+	modules, err := t.modules(ctx, commit)
+	for _, s := range slices.Sorted(maps.Keys(modules)) {
+		if modules[s]["path"] == name {
+			section, url = s, modules[s]["url"]
+		}
+	}
+	return section, url, err
+}
+
+// modules returns "path" and "url" of each section of a commit's .gitmodules.
+func (t *Tree) modules(ctx context.Context, commit string) (map[string]map[string]string, error) {
 	out, err := t.run(ctx, nil, "config", "--blob", commit+":.gitmodules", "-z",
 		"--get-regexp", `^submodule\..*\.(path|url)$`)
 	if err != nil {
 		if complains(err) && ctx.Err() == nil { // the file or the keys in it do not exist
 			err = nil
 		}
-		return "", "", err
+		return nil, err
 	}
-	urls := map[string]string{}
+	modules := map[string]map[string]string{}
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		key, value, _ := strings.Cut(entry, "\n")
-		module, what := strings.TrimSuffix(key, filepath.Ext(key)), filepath.Ext(key)
-		if what == ".path" && value == name {
-			section = module
-		} else if what == ".url" {
-			urls[module] = value
+		section, what := strings.TrimSuffix(key, filepath.Ext(key)), filepath.Ext(key)
+		if modules[section] == nil {
+			modules[section] = map[string]string{}
 		}
+		modules[section][strings.TrimPrefix(what, ".")] = value
 	}
-	return section, urls[section], nil
+	return modules, nil
 }
 
 // withoutUser returns an address without credentials; "" if it cannot be parsed. The user name of
