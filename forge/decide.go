@@ -102,7 +102,7 @@ var verbs = []Verb{Answer, Approve, Reject, Retry, Stop, Say}
 const Commands = "/answer TEXT, /approve, /reject WHY, /retry HINT, /cancel, /comment TEXT"
 
 var (
-	commandLine = lazy.Regexp(`^ {0,3}/([A-Za-z][A-Za-z-]*)(?:[ \t]+(.*))?$`)
+	commandLine = lazy.Regexp(`^ {0,3}/([A-Za-z][A-Za-z-]*)([.,:;!]*)(?:[ \t]+(.*))?$`)
 	quotedLine  = lazy.Regexp(`^ {0,3}>`)
 	fenceLine   = lazy.Regexp("^ {0,3}(```|~~~)")
 	questionID  = lazy.Regexp(`\bQ(\d{1,15})\b`)
@@ -113,7 +113,7 @@ var (
 func Parse(body string) (c Command, ok bool) {
 	var quoted, rest []string
 	fence := "" // the end of the present block of code
-	for line := range strings.Lines(strings.ReplaceAll(body, "\r\n", "\n")) {
+	for line := range strings.Lines(strings.NewReplacer("\r\n", "\n", "\u00a0", " ").Replace(body)) {
 		line = strings.TrimRight(line, " \t\n")
 		m := fenceLine().FindStringSubmatch(line)
 		switch {
@@ -137,8 +137,10 @@ func Parse(body string) (c Command, ok bool) {
 	}
 	first, more, _ := strings.Cut(said, "\n")
 	if m := commandLine().FindStringSubmatch(first); m != nil {
-		c.Verb, c.Text = Verb(strings.ToLower(m[1])), strings.TrimSpace(m[2]+"\n"+more)
-		return c, slices.Contains(verbs, c.Verb)
+		c.Verb, c.Text = Verb(strings.ToLower(m[1])), strings.TrimSpace(m[3]+"\n"+more)
+		if ok = slices.Contains(verbs, c.Verb); ok || m[2] == "" { // "/tmp: full" is no command
+			return c, ok
+		}
 	}
 	c.Verb, c.Text, c.Quotes = Say, strings.TrimSpace(said), quotes
 	if c.Question != 0 {
