@@ -62,6 +62,7 @@ func TestFilesOfOtherToolsAreRead(t *testing.T) {
 	for name, format := range map[string]string{
 		"snarktank.json": "prd.json", "features.json": "prd.json", "tasks-that-pass.json": "prd.json", "ralph-tui.json": "prd.json", "iannuttall.json": "stories",
 		"taskmaster.json": "taskmaster", "taskmaster-flat.json": "taskmaster", "beads.jsonl": "beads", "github.json": "github",
+		"github-api.json": "github", "github-view.json": "github",
 		"checklist.md": "markdown", "plan.md": "markdown",
 		"backlog.md": "backlog.md", "agentic.yaml": "agentic-agent", "spec-kit.md": "markdown",
 		"kiro.md": "markdown", "stories.md": "markdown", "epics.md": "markdown", "aufgaben.md": "markdown", "steps.md": "markdown", "todo.md": "markdown", "tables.md": "markdown",

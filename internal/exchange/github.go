@@ -1,8 +1,10 @@
 package exchange
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,9 +17,22 @@ type gitHubIssue struct {
 	Number             int
 	Title, Body, State string
 	URL                string
+	HTMLURL            string `json:"html_url"` // of the API, whose "url" is for programs
+	PullRequest        any    `json:"pull_request"`
 	Labels             []struct{ Name string }
 	Milestone          *struct{ Title string }
-	Comments           []any
+	Comments           any // a list, or in the API a number
+}
+
+// comments returns the number of comments.
+func (v gitHubIssue) comments() int {
+	switch c := v.Comments.(type) {
+	case []any:
+		return len(c)
+	case float64:
+		return int(c)
+	}
+	return 0
 }
 
 const gitHubNumberForm = `(?:https://)?((?:[\w.-]+/)+[\w.-]+)?(?:#|/(?:-/)?issues/)(\d+)`
@@ -29,9 +44,12 @@ var (
 		`(?:\s*(?:,|and|&)\s*)*)+)`)
 )
 
-// readGitHub reads the output of `gh issue list --json
-// number,title,body,labels,milestone,state,url`.
+// readGitHub reads the output of `gh issue list --json number,title,body,labels,milestone,state,url`, that of
+// `gh issue view` with the same fields, or that of the API.
 func readGitHub(data []byte) (in ralph.Import, err error) {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) { // one issue
+		data = slices.Concat([]byte("["), data, []byte("]"))
+	}
 	if err := whole(data); err != nil {
 		return in, err
 	}
@@ -41,7 +59,12 @@ func readGitHub(data []byte) (in ralph.Import, err error) {
 		if v.Number <= 0 {
 			return wrong(line, `an issue has no "number"`)
 		}
-		left["comments (anyone can write them)"] += len(v.Comments)
+		if v.PullRequest != nil {
+			left["pull requests"]++
+			return nil
+		}
+		v.URL = cmp.Or(v.HTMLURL, v.URL)
+		left["comments (anyone can write them)"] += v.comments()
 		in.Tasks = append(in.Tasks, v.task(&in, line))
 		t := &in.Tasks[len(in.Tasks)-1]
 		if t.Status, err = statusOf(line, v.State, states); err != nil {

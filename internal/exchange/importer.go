@@ -97,7 +97,7 @@ func nameless(read func([]byte) (ralph.Import, error)) func(string, []byte) (ral
 // readers are tried in this order. The last one accepts any text.
 var readers = []reader{
 	{ownFormat, nameless(readJSONL), func(l looks) bool { return l.lines && l.has("ralph") }},
-	{"github", nameless(readGitHub), func(l looks) bool { return l.array && l.has("number", "title") }},
+	{"github", nameless(readGitHub), func(l looks) bool { return l.has("number", "title") }},
 	{"prd.json", nameless(readPRD), func(l looks) bool { return l.passes || l.object && l.has("userStories") }},
 	{"stories", nameless(readStories), func(l looks) bool { return l.object && l.has("stories") }},
 	{backlog, nameless(readBacklog), func(l looks) bool { return l.backlog }},
