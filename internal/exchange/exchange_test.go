@@ -209,7 +209,7 @@ func TestChecklists(t *testing.T) {
 		{"citations are no boxes", "- [ ] a\n- [P] = parallel\n- [1] Smith\n", []string{"line 1: a", "boxes {Read:1 "}},
 		{"boxes in a quote", "> [!todo] Now\n> - [ ] a\n>   - [x] b\n> - [ ] c\n", []string{"line 3: b", "line 2: a", "line 4: c", "boxes {Read:3 "}},
 		{"no blank behind a box", "- [ ]a\n- [x]b\n- [x](b.md) link\n- []string\n", []string{"line 1: a", "line 2: b", "completed", "boxes {Read:2 "}},
-		{"marks that make no box", "- [ ] a\n- [D] b\n- [WIP] c\n", []string{"| - [D] b", "marks that make no box: 2 (line 2, 3)"}},
+		{"marks that make no box", "- [ ] a\n- [D] b\n- [WIP] c\n– [ ] d\n- **[ ]** e\n<li>[x] f</li>\n［　］ g\n- \\[ \\] h\n- `[ ]` i\n- [x](j) k\n", []string{"| - [D] b", "marks that make no box: 7 (line 2, 3, 4, 5, 6, 7, 8)"}},
 		{"a word with a number of two parts", "### Sub 3.1\n- [ ] a\n- [ ] b\n", []string{"line 2: a", "line 3: b"}},
 		{"four digits", "### Task 1000: A\n- [ ] a\n### March 2026: B\n- [ ] b\n- [ ] c\n", []string{"line 1: A", "line 4: b", "line 5: c"}},
 		{"scripts with marks, without blanks, with digits of their own", "### タスク1：A\n- [ ] a\n### कार्य 5: B\n- [ ] b\n### مهمة ٦: C\n- [ ] c\n", []string{"line 1: A", "line 3: B", "line 5: C"}},

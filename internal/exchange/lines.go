@@ -23,8 +23,10 @@ const (
 var (
 	box = lazy.Regexp(boxForm)
 	// gluedBox is a box without a blank behind it; "[x](…)" is a link.
-	gluedBox  = lazy.Regexp(`^((?:\s*>)*\s*(?:[-*+•]|\d+[.)])\s+\[[ xX]\])([^\s\x{a0}(\[:*\\].*)$`)
-	oddBox    = lazy.Regexp(`^\s*(?:[-*+]|\d+[.)])\s+\[(?:[A-Z\d]|[A-Z]{2,5})\]\s+\S`) // "[D] …", "[WIP] …"
+	gluedBox = lazy.Regexp(`^((?:\s*>)*\s*(?:[-*+•]|\d+[.)])\s+\[[ xX]\])([^\s\x{a0}(\[:*\\].*)$`)
+	// oddBox is "[D] …", "[WIP] …", "– [ ] …", "**[ ]** …", "<li>[x] …".
+	oddBox = lazy.Regexp(`^\s*(?:[-*+]|\d+[.)])\s+\[(?:[A-Z\d]|[A-Z]{2,5})\]\s+\S|` +
+		"^(?:[^\\pL\\pN`]|\\d+[.)]|<li>)*[\\[［][ \\x{a0}\\x{3000}xX]?\\\\?[\\]］][*_]*[\\s\\x{3000}]+\\S")
 	anyBox    = lazy.Regexp(`(?m)` + boxForm)
 	heading   = lazy.Regexp(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
 	underline = lazy.Regexp(`^ {0,3}(=+|-{3,})\s*$`)
