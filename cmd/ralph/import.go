@@ -338,7 +338,7 @@ func (a *app) taskFolder(arg, path, format string) (list []taskFile, err error) 
 				return nil, err
 			}
 			if at := text.Invalid(data); at >= 0 {
-				return nil, usage(fmt.Errorf("%s is not UTF-8 text", filepath.Join(arg, c)))
+				return nil, usage(fmt.Errorf("%s is not UTF-8 text; save the file as UTF-8", filepath.Join(arg, c)))
 			}
 			exchange.About(&f.in, c, string(data))
 		}

@@ -107,7 +107,7 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		{"an empty file", " \n", "", 0, "is empty"},
 		{"no task at all", "# Title\n\nText.\n", "", 0, "holds no task (as markdown; --format reads it as another format)"},
 		{"a list without boxes", "# Plan\n\n- Back off\n- Count\n", "", 0, "a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none"},
-		{"no UTF-8", "- [ ] a\n- [ ] \xff\n", "", 2, "is not UTF-8 text"},
+		{"no UTF-8", "- [ ] a\n- [ ] \xff\n", "", 2, "is not UTF-8 text; save the file as UTF-8"},
 		{"JSON that ends", "{\n \"userStories\": [\n", "", 3, "the JSON ends in the middle"},
 		{"JSON that is broken", "{\"userStories\": [\n {\"id\": \"a\"\n \"title\": 1}]}", "prd.json", 3, "is not valid JSON"},
 		{"something behind the JSON", "{\"userStories\": []}\nx", "prd.json", 2, "something stands after the end of the JSON"},

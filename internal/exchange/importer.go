@@ -136,7 +136,7 @@ func ParseNamed(name string, data []byte, format string) (ralph.Import, error) {
 		return ralph.Import{}, wrong(0, "is larger than %d MiB", most>>20)
 	}
 	if i := text.Invalid(data); i >= 0 {
-		return ralph.Import{}, wrong(lineAt(data, i), "is not UTF-8 text")
+		return ralph.Import{}, wrong(lineAt(data, i), "is not UTF-8 text; save the file as UTF-8")
 	}
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	if len(bytes.TrimSpace(data)) == 0 {
