@@ -102,7 +102,7 @@ func hostiles(address string) []hostile {
 			script: entry(".."), mend: "true",
 		},
 		{
-			id: "Q13a", name: "a .gitmodules that names a program", task: ralph.Completed, sentence: ".gitmodules is not taken by git (gitmodulesUpdate: ",
+			id: "Q13a", name: "a .gitmodules that names a program", task: ralph.Completed, sentence: ".gitmodules is not taken by git (gitmodulesUpdate: disallowed submodule update setting: !true): mend",
 			script: `printf '[submodule "in"]\npath=in\nurl=./in\nupdate=!true\n' > .gitmodules`, mend: "rm .gitmodules",
 		},
 		{

@@ -26,7 +26,8 @@ type fault struct {
 }
 
 // blamed matches git's words about a refused file.
-var blamed = lazy.Regexp(`object ([0-9a-f]{40,64}): (git(?:modules|attributes)\w*: .*?)(?: (?:error|warning|fatal): |$)`)
+var blamed = lazy.Regexp(`object ([0-9a-f]{40,64}): (git(?:modules|attributes)\w*: .*?)` +
+	`(?: (?:error|warning|fatal): |$)`)
 
 // blame keeps the files of a commit that git has refused by their contents. Said has git's words.
 func (c *Clone) blame(ctx context.Context, commit, said string) error {

@@ -77,7 +77,8 @@ func TestChangesSinceASnapshot(t *testing.T) {
 		{"a nested repository without a commit", base, "git init -q nested; echo y > new", []ralph.FileChange{{Path: "new", Added: 1, Status: "added"}}},
 		{
 			"a nested repository that .gitmodules hides", base + "; git init -q in; git -C in commit -q --allow-empty -m 1; git add in; printf '[submodule \"in\"]\npath=in\nurl=./in\nignore=all\n' > .gitmodules; git add .gitmodules; git commit -qm in",
-			"git -C in commit -q --allow-empty -m 2; git add -f in", []ralph.FileChange{{Path: "in", Added: 1, Removed: 1, Status: "modified"}},
+			"git -C in commit -q --allow-empty -m 2; git add -f in",
+			[]ralph.FileChange{{Path: "in", Added: 1, Removed: 1, Status: "modified"}},
 		},
 		{"a binary file", base, "printf '\\000\\001' > bin", []ralph.FileChange{{Path: "bin", Status: "added"}}},
 	} {
