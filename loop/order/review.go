@@ -75,7 +75,7 @@ func (c *Config) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who R
 		return who, err
 	}
 	if now.Name == "" {
-		who.Unable = "it cannot work before " + ralph.At(now.Until).String() + ": " + now.Why
+		who.Unable = "it cannot work before " + now.Until.UTC().Format("2006-01-02 15:04 UTC") + ": " + now.Why
 		return who, nil
 	}
 	choice := func(name string) (own Choice, err error) {
