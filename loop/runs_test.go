@@ -228,8 +228,8 @@ func TestARunWorksOnSoManyTasks(t *testing.T) {
 		reason string
 	}{
 		{"as many as there are", 2, []act{end}, ralph.ExitOK, []int64{1, 2}, "nothing is left to do"},
-		{"fewer", 1, []act{end}, ralph.ExitLimit, []int64{1}, "the limit of 1 tasks per run is reached"},
-		{"the last one may go on", 1, []act{again, again, end}, ralph.ExitLimit, []int64{1, 1, 1}, "the limit of 1 tasks per run is reached"},
+		{"fewer", 1, []act{end}, ralph.ExitLimit, []int64{1}, "the limit of 1 task per run is reached"},
+		{"the last one may go on", 1, []act{again, again, end}, ralph.ExitLimit, []int64{1, 1, 1}, "the limit of 1 task per run is reached"},
 		{"all of them may", 2, []act{again, end, again, end}, ralph.ExitOK, []int64{1, 1, 2, 2}, "nothing is left to do"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -411,7 +411,7 @@ func TestACancelledClaimIsOver(t *testing.T) {
 	s.has(s.ralph(2, "skip"), "no session is running")
 	s.ralph(0, "task", "cancel", "1")
 	s.has(s.ralph(0, "task", "list", "--status", "cancelled"), "Look")
-	c.want("agentic_task_update_progress", `{"task_id":1,"iteration":1}`, "TASK-1 is cancelled and not claimed", true)
+	c.want("agentic_task_update_progress", `{"task_id":1,"iteration":1}`, "TASK-1 is cancelled, and no person has claimed it", true)
 	if m := s.mirror(); m.ActiveTask != nil || len(m.Sessions) != 0 {
 		t.Errorf("session.json is %+v", m)
 	}

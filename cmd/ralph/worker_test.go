@@ -129,7 +129,7 @@ func TestAWorkersClaimIsDecidedByTheSameRules(t *testing.T) {
 	c := newClient(t, s.command("mcp", "--profile", "worker", "--name", "codex"))
 	c.want("ralph_signal_done", `{"summary":"x"}`, "you have not claimed a task", true)
 	c.want("get_next_actionable", `{}`, "TASK-1 Make a.txt", false)
-	c.want("claim_task", `{"task_id":3}`, "TASK-3 cannot be claimed, it is waiting", true)
+	c.want("claim_task", `{"task_id":3}`, "TASK-3 cannot be claimed, it needs you", true)
 	dir := c.takes(`{"task_id":"TASK-1"}`, "You hold TASK-1")
 	c.want("claim_task", `{}`, "you hold TASK-1; close or release it first", true)
 	c.want("update_session_state", `{"state":"implementing"}`, `"newState": "implementing"`, false)
