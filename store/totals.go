@@ -42,12 +42,13 @@ type Spent struct {
 	Tokens   ralph.Tokens // without the context window
 }
 
-// spent has the sums of a query over sessions s; ended selects sessions that ended between $1 and $2.
+// spent has the sums of a query over sessions s; ended selects sessions that ended between $1 and $2, without those of
+// an undo, in which no agent works.
 const (
 	spent = `count(*), sum(CASE WHEN s.accepted = 1 AND EXISTS (SELECT 1 FROM changes c
 		WHERE c.session_id = s.id AND c.state = 'merged') THEN 1 ELSE 0 END),
 		sum(s.cost_usd), min(s.cost_known)`
-	ended = `s.completed_at >= $1 AND s.completed_at < $2`
+	ended = `s.completed_at >= $1 AND s.completed_at < $2 AND s.role <> 'undo'`
 )
 
 // Spent sums up the sessions that ended at or after from and before to, by agent, model, ending and the task's feature.

@@ -72,7 +72,13 @@ func newSessionList(a *app) *cobra.Command {
 		for _, s := range list {
 			views = append(views, show.ViewSession(s, now))
 		}
-		several := slices.ContainsFunc(list, func(s ralph.Session) bool { return s.Machine != list[0].Machine })
+		machines := map[string]bool{}
+		for _, s := range list {
+			if s.Machine != "" { // an undo has none
+				machines[s.Machine] = true
+			}
+		}
+		several := len(machines) > 1
 		return a.print(views, func(w io.Writer) {
 			if len(views) == 0 {
 				return
@@ -110,7 +116,7 @@ func rows(list []show.SessionView, several bool) (rows [][]string) {
 			state += " at " + string(s.Stood)
 		}
 		why := text.Line(s.Reason, 200)
-		if several {
+		if several && s.Machine != "" {
 			why = "on " + s.Machine + ": " + why
 		}
 		rows = append(rows, []string{
