@@ -279,7 +279,8 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 		return tx.Resolve(comment, answer, author)
 	}
 	if c.Verb != ralph.VerbAsk && c.Holding {
-		return refused(ralph.ResolveComment, comment, "comment %d is not a question, but holds TASK-%d back", comment, c.TaskID)
+		return refused(ralph.ResolveComment, comment, "comment %d is not a question, but holds TASK-%d back",
+			comment, c.TaskID)
 	}
 	if c.Verb != ralph.VerbAsk {
 		return refused(ralph.ReplyToTask, c.TaskID, "comment %d is not a question of an agent", comment)
