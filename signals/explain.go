@@ -135,7 +135,8 @@ func (e *explanation) claim() {
 	case e.d.Accepted:
 		e.step("2", "the claim is accepted")
 	case e.d.SentBack != "":
-		e.step("2", "the claim cannot be merged, which is neither an attempt nor a failure: %s; its changes were sent back %s",
+		e.step("2", "the claim cannot be merged, which is neither an attempt nor a failure: %s; "+
+			"its changes were sent back %s",
 			e.d.SentBack, text.Count(e.d.TimesSentBack, "time"))
 	default:
 		e.step("2", "the claim is not accepted; refused %d times so far, %d are the limit",
