@@ -99,7 +99,7 @@ func TestWhatGitCannotTellIsReported(t *testing.T) {
 		turn   turn
 		want   string
 	}{
-		{"diff-tree -r --raw", nil, turn{say: finish, answer: "over"}, "the done could not be checked: "},
+		{"diff-tree --ignore-submodules=none -r --raw", nil, turn{say: finish, answer: "over"}, "the done could not be checked: "},
 		{"--raw --numstat", nil, turn{say: halt}, "partial: the rest; could not be looked at: which files were changed ("},
 		{"%H%x1f%an%x1f%s", nil, turn{say: halt}, "partial: the rest; could not be looked at: which commits were made ("},
 		{"trailers:only", nil, turn{say: halt}, "partial: the rest; could not be looked at: the authors, dates and words of its commits ("},
