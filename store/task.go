@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -245,6 +244,19 @@ func (tx *Tx) Counts() (map[ralph.Status]int, error) {
 	return n, err
 }
 
+// CheckFiles returns an error for the first pattern of files that is not valid.
+func CheckFiles(patterns []string) error {
+	for _, f := range patterns {
+		if err := ralph.CheckText("file", f, true); err != nil {
+			return err
+		}
+		if !doublestar.ValidatePattern(f) {
+			return &ralph.FieldError{Field: fmt.Sprintf("file %q", f), Problem: "is not a valid pattern, such as src/**"}
+		}
+	}
+	return nil
+}
+
 // checkTask returns the first problem in a person's input.
 func checkTask(t ralph.Task) error {
 	if err := ralph.CheckTitle("title", t.Title); err != nil {
@@ -268,16 +280,8 @@ func checkTask(t ralph.Task) error {
 			return err
 		}
 	}
-	for _, f := range slices.Concat(t.Files, t.Allow) {
-		if err := ralph.CheckText("file", f, true); err != nil {
-			return err
-		}
-		if !doublestar.ValidatePattern(f) {
-			return &ralph.FieldError{Field: fmt.Sprintf("file %q", f), Problem: "is not a valid pattern, such as src/**"}
-		}
-		if !filepath.IsLocal(f) {
-			return &ralph.FieldError{Field: fmt.Sprintf("file %q", f), Problem: "is outside of the project: write src/**"}
-		}
+	if err := CheckFiles(slices.Concat(t.Files, t.Allow)); err != nil {
+		return err
 	}
 	if len(strings.Fields(t.Model)) > 1 {
 		return &ralph.FieldError{Field: fmt.Sprintf("model %q", t.Model), Problem: "must be the name of a model"}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -43,6 +44,14 @@ func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 	f.StringVar(&t.Agent, "agent", "", "the agent to use, by its `NAME` in ralph.yaml")
 	f.StringVar(&t.Review, "review", "",
 		"the agent that reviews its changes, by its `NAME` in ralph.yaml; none for nobody (docs/review.md)")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		for _, file := range slices.Concat(t.Files, t.Allow) {
+			if file != "" && !filepath.IsLocal(file) {
+				return usage(fmt.Errorf("file %q is outside of the project: write src/**", file))
+			}
+		}
+		return nil
+	}
 }
 
 func newTaskAdd(a *app) *cobra.Command {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (p *planner) save(ctx context.Context) error {
 func (p *planner) task(ctx context.Context, t ralph.PlannedTask) (said string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := t.Check(); err != nil {
+	if err := cmp.Or(t.Check(), store.CheckFiles(slices.Concat(t.Files, t.Allow))); err != nil {
 		return "", err
 	}
 	if p.plan.Find(t.Name) < 0 && len(p.plan.Tasks) >= signals.MaxPlanTasks {
