@@ -33,6 +33,8 @@ type Data struct {
 	Workspace    *Workspace         // nil for a person in their own folder
 	DependsOn    []Dependency       // ascending ids
 	Answers      []Answer           // latest first; new ones are moved to the front
+	Merged       string             // the commit of the task's latest merge or undo; "" if there is none
+	Undone       bool               // that commit is an undo
 	LastSession  *Continuation      // nil for a fresh task
 	Stuck        []StuckSession     // earlier stuck sessions, oldest first
 	Amended      []ralph.Amendment  // amendments approved since the task's last session, oldest first

@@ -47,12 +47,25 @@ func answered(a Answer) string {
 // continuation shows the work left by earlier sessions. The remaining work is never shortened.
 func continuation(d Data) section {
 	s := section{name: "continuation", head: "## Where earlier sessions stopped\n\n"}
-	s.groups = append(s.groups, amended(d.Amended))
+	s.groups = append(s.groups, merged(d), amended(d.Amended))
 	if d.LastSession != nil {
 		s.groups = append(s.groups, lastSession(*d.LastSession, d.Stuck), refused(d.LastSession.Failed))
 	}
 	s.groups = append(s.groups, stuck(d.Stuck))
 	return s
+}
+
+// merged shows that the task's work has been in the target branch. It is never shortened.
+func merged(d Data) group {
+	line := "Earlier work of this task was merged as %s, and a person wants the task done once more: " +
+		"they may have reverted that work, so see what is left of it.\n\n"
+	switch {
+	case d.Merged == "":
+		return group{}
+	case d.Undone:
+		line = "Earlier work of this task was merged, and then a person took it back with the commit %s.\n\n"
+	}
+	return group{items: []item{{text: fmt.Sprintf(line, ralph.ShortID(d.Merged))}}}
 }
 
 // amended shows that the task was changed since the last session. It is never shortened.

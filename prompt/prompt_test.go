@@ -39,6 +39,7 @@ func fresh() prompt.Data {
 // partial is the same task after a session that left work over.
 func partial() prompt.Data {
 	d := fresh()
+	d.Merged = "fedcba9876543210"
 	d.LastSession = &prompt.Continuation{
 		Attempt: 1, Author: "backend", At: day(2), Ending: ralph.Finished, Verb: ralph.VerbPartial,
 		Summary:   "Wrote the backoff as a pure function, with tests.",
@@ -104,6 +105,7 @@ func everything() prompt.Data {
 		{ID: 10, Title: "Say \"hello\"", Status: ralph.Completed},
 	}
 	d.LastSession.Failed = refused().LastSession.Failed
+	d.Merged, d.Undone = "0123456789abcdef", true
 	d.Stuck = stuckTwice().Stuck[:1]
 	d.Flags = []ralph.Comment{
 		flagged(31, "info", "stale", "README speaks of version 1."),

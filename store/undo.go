@@ -41,6 +41,12 @@ func (tx *Tx) Undoable(task int64) (list []ralph.Change, to ralph.Status, err er
 	return list, to, nil
 }
 
+// LatestMerge returns the change that a task has merged last, which may be an undo.
+func (tx *Tx) LatestMerge(task int64) (c ralph.Change, ok bool, err error) {
+	return changeRows.first(tx, `WHERE c.task_id = $1 AND c.state = 'merged' AND c.own_commit <> ''
+		ORDER BY c.id DESC`, task)
+}
+
 // Undo queues the reverse of a task's merged work. The task is merging until the reverse is merged, and then gets the
 // status of [Tx.Undoable]. If the reverse cannot be merged, it gets the other one of the two.
 func (tx *Tx) Undo(u Undo) error {

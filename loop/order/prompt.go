@@ -251,8 +251,14 @@ func addAnswers(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	return err
 }
 
-// addContinuation adds the end of the last session: its closing signal and the reason why its done was refused.
+// addContinuation adds the task's latest merge, and the end of the last session: its closing signal and the reason why
+// its done was refused.
 func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
+	merged, _, err := tx.LatestMerge(t.ID)
+	if err != nil {
+		return err
+	}
+	d.Merged, d.Undone = merged.Commit, merged.Undo == ralph.Cancelled
 	began, err := tx.LastSessionStart(t.ID)
 	if err != nil || began.IsZero() {
 		return err
