@@ -16,6 +16,8 @@ type Undoing struct {
 	By    string // the person
 	Why   string // for the task's next session, if there is one
 	Agent bool   // an agent resolves conflicts with later commits
+	// The status that the person wants for the task, as of [store.Tx.Undoable]; "" for either.
+	To ralph.Status
 }
 
 // Undo queues the reverse of a task's merged changes; for an undone task, the reverse of the undo. [Loop.MergeQueued]
@@ -29,8 +31,14 @@ func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []str
 	var merged []ralph.Change
 	var to ralph.Status
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		merged, to, err = tx.Undoable(task)
-		return err
+		if merged, to, err = tx.Undoable(task); err != nil || u.To == "" || to == u.To {
+			return err
+		}
+		t, err := tx.Task(task) // another person was faster, and this would reverse their undo
+		if err != nil {
+			return err
+		}
+		return ralph.Conflict("TASK-%d %s meanwhile: %s", task, t.Is(), t.StatusReason)
 	}); err != nil {
 		return nil, err
 	}

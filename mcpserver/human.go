@@ -129,13 +129,13 @@ func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoC
 	if to == ralph.Completed {
 		question = fmt.Sprintf("Bring back the work of TASK-%d, which was undone?", in.TaskID)
 	}
-	pending, err := c.agrees(ctx, req, question, "", fmt.Sprintf("`ralph undo %d` in a terminal does it, as does the "+
-		"task's page of the dashboard", in.TaskID), fmt.Sprintf("TASK-%d stays as it is", in.TaskID))
+	pending, err := c.agrees(ctx, req, question, string(to), fmt.Sprintf("`ralph undo %d` in a terminal does it, as does "+
+		"the task's page of the dashboard", in.TaskID), fmt.Sprintf("TASK-%d stays as it is", in.TaskID))
 	if err != nil || pending != nil {
 		return pending, err
 	}
 	said, err := c.Loop.AskUndo(ctx, int64(in.TaskID),
-		loop.Undoing{By: c.Person, Why: in.Reason, Agent: in.ByAgent})
+		loop.Undoing{By: c.Person, Why: in.Reason, Agent: in.ByAgent, To: to})
 	if err == nil {
 		err = c.Merge(ctx)
 	}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+
 	"ralph"
 )
 
@@ -24,7 +26,11 @@ func (tx *Tx) Undoable(task int64) (list []ralph.Change, to ralph.Status, err er
 	case ralph.InProgress:
 		return nil, "", refused(ralph.CancelTask, task, "TASK-%d is being worked on", task)
 	case ralph.Merging:
-		return nil, "", ralph.Conflict("a change of TASK-%d is being merged; try again when it has been", task)
+		c, _, err := tx.OpenChange(task)
+		if err == nil && c.Undo != "" { // once more would reverse this one
+			err = ralph.Conflict("TASK-%d %s already", task, t.StatusReason)
+		}
+		return nil, "", cmp.Or(err, ralph.Conflict("a change of TASK-%d is being merged; try again when it has been", task))
 	}
 	merged, err := changeRows.all(tx, `WHERE c.task_id = $1 AND c.state = 'merged' AND c.own_commit <> ''
 		ORDER BY c.id DESC`, task)

@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +27,9 @@ func newInbox(a *app) *cobra.Command {
 				Inbox:  func(ctx context.Context) ([]store.InboxItem, error) { return look(ctx, a, inbox.All) },
 				Change: func(ctx context.Context, i store.InboxItem) error { return a.showReviewed(ctx, a.out, i) },
 			}
-			return d.Run(cmd.Context())
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return d.Run(ctx)
 		}
 		if len(args) > 0 {
 			named := func(tx *store.Tx) ([]store.InboxItem, error) { return inbox.Named(tx, args) }

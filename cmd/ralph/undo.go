@@ -36,6 +36,7 @@ type undone struct {
 	Files     int          `json:"files"`     // number of files that Commit changes
 
 	said string // the merged changes, in a line
+	back string // if this brings its work back: why that was gone
 }
 
 func newUndo(a *app) *cobra.Command {
@@ -72,13 +73,26 @@ func newUndo(a *app) *cobra.Command {
 // later changes may build on earlier ones. If it cannot undo one of them, it undoes none.
 func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoing) error {
 	newest := map[int64]int64{} // by task: its latest change
+	back := map[int64]string{}  // by task whose work comes back: why it is gone
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {
 		for _, id := range ids {
-			merged, _, err := tx.Undoable(id)
+			merged, to, err := tx.Undoable(id)
 			if err != nil {
 				return err
 			}
-			newest[id] = merged[0].ID
+			if newest[id] = merged[0].ID; to != ralph.Completed {
+				continue
+			}
+			t, err := tx.Task(id)
+			if err != nil {
+				return err
+			}
+			back[id] = t.StatusReason
+		}
+		for _, id := range ids {
+			if why, undone := back[id]; undone && (u.Why != "" || len(back) < len(ids)) {
+				return ralph.Conflict("TASK-%d is undone already (%s); `ralph undo %[1]d` alone brings its work back", id, why)
+			}
 		}
 		return nil
 	}); err != nil {
@@ -89,10 +103,15 @@ func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoin
 	waits := ""
 	var failed error
 	for _, id := range ids {
+		u.To = ralph.Cancelled
+		if _, undone := back[id]; undone {
+			u.To = ralph.Completed
+		}
 		v, why, err := undoOne(ctx, l, id, u)
 		if failed = err; err != nil {
 			break
 		}
+		v.back = back[id]
 		list, waits = append(list, v), cmp.Or(why, waits)
 	}
 	if failed == nil || len(list) > 0 {
@@ -189,6 +208,8 @@ func (v undone) say(w io.Writer, waits string) {
 	case v.Status == ralph.Merging:
 		fmt.Fprintf(w, "TASK-%d: the reverse of its change waits to be merged (%s)\n",
 			v.TaskID, text.VisibleLine(waits))
+	case v.said != "" && v.back != "":
+		fmt.Fprintf(w, "%s; it was cancelled: %s\n", v.said, text.VisibleLine(v.back))
 	case v.said != "":
 		fmt.Fprintln(w, v.said)
 	default:

@@ -71,4 +71,6 @@ func TestAChatUndoesATask(t *testing.T) {
 	if files := s.git("ls-tree", "--name-only", "HEAD"); strings.Contains(files, "a.txt") {
 		t.Errorf("the branch has\n%s", files)
 	}
+	p.slow = func() { s.ralph(0, "undo", "1") } // another person brings it back
+	c.want("agentic_task_undo", `{"task_id":1}`, "it was changed after the person was asked: TASK-1 stays as it is", true)
 }

@@ -143,7 +143,7 @@ func (d *Dialogue) Run(ctx context.Context) error {
 		if item, left = d.next(inbox); item != nil {
 			did, err = d.decide(ctx, *item, left)
 		} else if did = leave; d.held() {
-			did, err = d.last()
+			did, err = d.last(ctx)
 		}
 		switch {
 		case err != nil:
@@ -181,9 +181,9 @@ func (d *Dialogue) decide(ctx context.Context, i store.InboxItem, left int) (did
 }
 
 // last asks whether the last decision stays. The first Enter carries it out.
-func (d *Dialogue) last() (outcome, error) {
+func (d *Dialogue) last(ctx context.Context) (outcome, error) {
 	fmt.Fprint(d.Out, "\nNothing else waits. Enter carries out the last decision, b takes it back > ")
-	typed, _, err := d.line()
+	typed, _, err := d.line(ctx)
 	if typed == "b" {
 		return back, err
 	}
@@ -244,10 +244,26 @@ func (d *Dialogue) flush(ctx context.Context) {
 	}
 	p.at.Stop()
 	d.passed[keyOf(p.item)] = false
-	if err := d.Do(ctx, p.args); err != nil {
+	if err := d.carryOut(context.WithoutCancel(ctx), p); err != nil {
 		fmt.Fprintf(d.Out, "  %s: %s\n", p.item.Item, text.Line(advice.Explain(err), 500))
 		d.decided--
 	}
+}
+
+// carryOut runs the command of a decision. Other people may have decided the item meanwhile: where the command would do
+// something else then, it is not run.
+func (d *Dialogue) carryOut(ctx context.Context, p *pendingDecision) error {
+	inbox, err := d.Inbox(ctx)
+	if err != nil {
+		return err
+	}
+	same := func(i store.InboxItem) bool {
+		return keyOf(i) == keyOf(p.item) && i.Action == p.item.Action
+	}
+	if (p.item.Ref.ID == 0 || p.args[0] == "undo") && !slices.ContainsFunc(inbox, same) {
+		return ralph.Conflict("nothing is done: TASK-%d has changed meanwhile; `ralph timeline %[1]d` tells how", p.item.TaskID)
+	}
+	return d.Do(ctx, p.args)
 }
 
 // held reports whether a decision can be taken back.
@@ -279,7 +295,7 @@ func (d *Dialogue) ask(ctx context.Context, i store.InboxItem) (did outcome, arg
 	list := Choices(i)
 	for {
 		fmt.Fprint(d.Out, "  "+menu(list, len(i.Options))+" > ")
-		typed, ok, err := d.line()
+		typed, ok, err := d.line(ctx)
 		switch {
 		case !ok || typed == "q":
 			return leave, nil, err
@@ -291,7 +307,7 @@ func (d *Dialogue) ask(ctx context.Context, i store.InboxItem) (did outcome, arg
 			Whole(d.Out, d.Screen, "  ", help(list, len(i.Options)))
 			continue
 		}
-		args, err := d.chosen(list, i, typed)
+		args, err := d.chosen(ctx, list, i, typed)
 		switch {
 		case err == nil && args == nil:
 			continue
@@ -340,7 +356,7 @@ func menu(list []Choice, options int) string {
 }
 
 // chosen returns the command for the typed text; nil for none.
-func (d *Dialogue) chosen(list []Choice, i store.InboxItem, typed string) ([]string, error) {
+func (d *Dialogue) chosen(ctx context.Context, list []Choice, i store.InboxItem, typed string) ([]string, error) {
 	short := slices.ContainsFunc(list, func(c Choice) bool { return c.Key == typed })
 	if list[0].Key == "" && !short {
 		n, err := strconv.Atoi(typed)
@@ -361,7 +377,7 @@ func (d *Dialogue) chosen(list []Choice, i store.InboxItem, typed string) ([]str
 		}
 		none := map[bool]string{true: " (Enter: none)"}[c.Free]
 		fmt.Fprintf(d.Out, "  %s%s > ", c.Asks, none)
-		said, ok, err := d.line()
+		said, ok, err := d.line(ctx)
 		if !ok || err != nil || said == "" && !c.Free {
 			return nil, err
 		}
@@ -370,9 +386,16 @@ func (d *Dialogue) chosen(list []Choice, i store.InboxItem, typed string) ([]str
 	return nil, fmt.Errorf("%q is not one of the keys: ? lists them", typed)
 }
 
-// line reads a typed line; ok is false at the end of input.
-func (d *Dialogue) line() (typed string, ok bool, err error) {
-	if !d.In.Scan() {
+// line reads a typed line; ok is false at the end of input, and when the dialogue is interrupted.
+func (d *Dialogue) line(ctx context.Context) (typed string, ok bool, err error) {
+	read := make(chan bool, 1)
+	go func() { read <- d.In.Scan() }()
+	select {
+	case <-ctx.Done():
+		return "", false, nil
+	case ok = <-read:
+	}
+	if !ok {
 		return "", false, d.In.Err()
 	}
 	return strings.TrimSpace(d.In.Text()), true, nil
