@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph/internal/follow"
+	"ralph/internal/inbox"
 	"ralph/internal/project"
 	"ralph/internal/term"
 	"ralph/internal/watch"
@@ -79,6 +80,15 @@ func (a *app) act(ctx context.Context, what watch.Action) (string, error) {
 	quiet := *a
 	quiet.out, quiet.err = &said, &said
 	for _, args := range commands {
+		if what.Do == "decide" {
+			list, err := look(ctx, a, inbox.All)
+			if err == nil {
+				err = inbox.Stale(list, args)
+			}
+			if err != nil {
+				return "", err
+			}
+		}
 		if err := quiet.again(ctx, args); err != nil {
 			return "", err
 		}

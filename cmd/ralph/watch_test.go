@@ -146,3 +146,44 @@ func TestTheScreenOnABadTerminal(t *testing.T) {
 		t.Errorf("without a terminal it ends with %v", err)
 	}
 }
+
+// TestTheScreenDoesNothingThatIsDecidedAlready: while a decision can be taken back, another person makes one.
+func TestTheScreenDoesNothingThatIsDecidedAlready(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  call stuck {\"reason\": \"no key\"}\n", "")
+	s.ralph(0, "add", "Deploy")
+	s.ralph(3, "run")
+	cmd := s.command("watch")
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
+	if err != nil {
+		t.Skip("skipped: no pseudo-terminal: ", err)
+	}
+	defer tty.Close()
+	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	raw, r := "", bufio.NewReader(tty)
+	for _, step := range []struct {
+		seen string
+		then func()
+		keys string
+	}{
+		{"no key", func() {}, "d"}, // which shows it whole
+		{"Esc back", func() {}, "d"},
+		{"u takes it back", func() { s.ralph(0, "retry", "1", "there is one") }, "q"},
+	} {
+		for raw = ""; !strings.Contains(ansi.Strip(raw), step.seen); {
+			c, err := r.ReadByte()
+			if err != nil {
+				t.Fatalf("%q is never seen: %v; the last of the screen:\n%q", step.seen, err, raw)
+			}
+			raw += string(c)
+		}
+		step.then()
+		if _, err := tty.WriteString(step.keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _ = io.Copy(io.Discard, r) // until it has ended, which is an error of a pseudo-terminal
+	_ = cmd.Wait()
+	s.has(s.ralph(0, "show", "1"), "queued")
+}

@@ -250,20 +250,32 @@ func (d *Dialogue) flush(ctx context.Context) {
 	}
 }
 
-// carryOut runs the command of a decision. Other people may have decided the item meanwhile: where the command would do
-// something else then, it is not run.
+// carryOut runs the command of a decision.
 func (d *Dialogue) carryOut(ctx context.Context, p *pendingDecision) error {
 	inbox, err := d.Inbox(ctx)
+	if err == nil {
+		err = Stale(inbox, p.args)
+	}
 	if err != nil {
 		return err
 	}
-	same := func(i store.InboxItem) bool {
-		return keyOf(i) == keyOf(p.item) && i.Action == p.item.Action
-	}
-	if (p.item.Ref.ID == 0 || p.args[0] == "undo") && !slices.ContainsFunc(inbox, same) {
-		return ralph.Conflict("nothing is done: TASK-%d has changed meanwhile; `ralph timeline %[1]d` tells how", p.item.TaskID)
-	}
 	return d.Do(ctx, p.args)
+}
+
+// Stale returns an error if the inbox no longer offers the command of a decision, because another person was faster. It
+// passes those that name one question, comment or proposal: they refuse it themselves, and tell what was decided.
+func Stale(list []store.InboxItem, command []string) error {
+	if !slices.Contains([]string{"task", "chat", "undo", "retry"}, command[0]) {
+		return nil
+	}
+	for _, i := range list {
+		for _, c := range Choices(i) {
+			if n := len(c.Args); n <= len(command) && slices.Equal(c.Args, command[:n]) {
+				return nil
+			}
+		}
+	}
+	return ralph.Conflict("nothing is done, since this was decided meanwhile: ralph %s", strings.Join(command, " "))
 }
 
 // held reports whether a decision can be taken back.

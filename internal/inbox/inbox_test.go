@@ -77,7 +77,7 @@ func TestHeldDecisions(t *testing.T) {
 			if err := d.Run(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if refused := strings.Contains(out.String(), "has changed meanwhile"); got != tt.want || refused != (tt.want == "") {
+			if refused := strings.Contains(out.String(), "was decided meanwhile"); got != tt.want || refused != (tt.want == "") {
 				t.Errorf("it runs %q, want %q; it prints\n%s", got, tt.want, out.String())
 			}
 		})
