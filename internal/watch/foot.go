@@ -124,10 +124,10 @@ func (m Model) label() string {
 const help = `ralph watch
 
   c        comment on the task that is worked on; the agent hears it at once
-  a r d t  decide on the selected item, as in the browser: the last line says how
+  a r d t  decide on the selected item; the last line says how
   1 to 9   choose an answer
   u        take the last decision back, for ten seconds
-  ↑ ↓      select a session, or what waits for you; Enter fills the screen with it, Esc goes back
+  ↑ ↓      select a session, or what waits; Enter opens it, Esc goes back
   o        all that waits for you, whole
   A D      allow or deny what an agent stands still for
   p        pause the run after this session, and go on again

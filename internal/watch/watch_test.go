@@ -681,6 +681,10 @@ func keys(t *testing.T) {
 	}
 	s.press("?")
 	s.has("skip: stop this session")
+	s.send(tea.WindowSizeMsg{Width: 80, Height: 30})
+	if all := s.text(); strings.Contains(all, "…") {
+		t.Errorf("80 columns have no room for\n%s", all)
+	}
 	s.press("z")
 	s.has("queue")
 	s.press("q")
