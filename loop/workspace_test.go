@@ -134,6 +134,25 @@ func TestWhatGitCannotTellIsReported(t *testing.T) {
 	}
 }
 
+// TestAnUndoGoesWhereThePersonWanted: not back, because another person was faster.
+func TestAnUndoGoesWhereThePersonWanted(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	l := b.tree("true")
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	for _, tt := range []struct {
+		to       ralph.Status
+		conflict bool
+		is       ralph.Status
+	}{{ralph.Completed, true, ralph.Completed}, {ralph.Cancelled, false, ralph.Merging}} {
+		_, err := l.Undo(t.Context(), id, loop.Undoing{By: "ann", To: tt.to})
+		if task := b.task(id); errors.Is(err, ralph.ErrConflict) != tt.conflict || task.Status != tt.is {
+			t.Errorf("undo to %s: %v; it is %s: %s", tt.to, err, task.Status, task.StatusReason)
+		}
+	}
+}
+
 // TestAWorkspaceWhoseStateCannotBeNotedIsSaid: its work is saved once more by the next session there.
 func TestAWorkspaceWhoseStateCannotBeNotedIsSaid(t *testing.T) {
 	t.Parallel()

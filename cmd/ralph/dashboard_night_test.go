@@ -71,7 +71,7 @@ func serveStore(t *testing.T, n *webtest.Night, db *store.DB) *nightSite {
 	const token = "a-token-of-twenty-and-more-characters"
 	undone := make(chan int64, 1)
 	server := &web.Server{
-		Undo: func(_ context.Context, task int64, _ string, _ bool) (string, error) {
+		Undo: func(_ context.Context, task int64, _ ralph.Status, _ string, _ bool) (string, error) {
 			undone <- task
 			return fmt.Sprintf("TASK-%d is being undone.", task), nil
 		},

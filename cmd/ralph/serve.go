@@ -74,12 +74,12 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 		return errors.Join(a.decideClaims(ctx, p, db), mergeDetached(ctx, p, db))
 	}
 	o.Start = func(ctx context.Context) (string, error) { return startRun(ctx, p, db) }
-	o.Undo = func(ctx context.Context, task int64, why string, byAgent bool) (string, error) {
+	o.Undo = func(ctx context.Context, task int64, to ralph.Status, why string, byAgent bool) (string, error) {
 		l, err := p.Loop(ctx, db)
 		if err != nil {
 			return "", err
 		}
-		said, err := l.AskUndo(ctx, task, loop.Undoing{By: a.person(), Why: why, Agent: byAgent})
+		said, err := l.AskUndo(ctx, task, loop.Undoing{By: a.person(), Why: why, Agent: byAgent, To: to})
 		if err != nil {
 			return "", err
 		}

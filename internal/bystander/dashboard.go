@@ -47,7 +47,7 @@ type Options struct {
 	// Start starts a run, and describes how it began; nil if no run can be started.
 	Start func(ctx context.Context) (string, error)
 	// Undo takes a task's merged changes back, or brings them back.
-	Undo func(ctx context.Context, task int64, why string, byAgent bool) (string, error)
+	Undo func(ctx context.Context, task int64, to ralph.Status, why string, byAgent bool) (string, error)
 }
 
 // A Dashboard is listening on its address.

@@ -63,21 +63,9 @@ func (a *app) undo(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = ralph.CheckText("the reason", why, false)
 	}
-	if want := ralph.Status(r.PostFormValue("to")); err == nil && want != "" { // else it would reverse another's undo
-		err = a.Store.View(r.Context(), func(tx *store.Tx) error {
-			t, err := tx.Task(id)
-			if err != nil {
-				return err
-			}
-			_, to, err := tx.Undoable(id)
-			if err == nil && to != want {
-				err = ralph.Conflict("TASK-%d %s meanwhile: %s", id, t.Is(), t.StatusReason)
-			}
-			return err
-		})
-	}
 	if err == nil {
-		said, err = a.Undo(context.WithoutCancel(r.Context()), id, why, r.PostFormValue("agent") != "")
+		to := ralph.Status(r.PostFormValue("to"))
+		said, err = a.Undo(context.WithoutCancel(r.Context()), id, to, why, r.PostFormValue("agent") != "")
 	}
 	a.answered(w, r, said, err)
 }

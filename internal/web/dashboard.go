@@ -55,9 +55,9 @@ type Server struct {
 	// to the next run.
 	Settle func(ctx context.Context) error
 	// Undo undoes or restores a task's merged changes, and describes the result in a sentence; nil if that is
-	// impossible. why is for the task's next session; without it the task is cancelled. byAgent lets an agent undo
-	// changes that conflict with later commits.
-	Undo func(ctx context.Context, task int64, why string, byAgent bool) (said string, err error)
+	// impossible. to is the status that the person wants for the task, cancelled or completed; "" for either. why is for
+	// the task's next session. byAgent lets an agent undo changes that conflict with later commits.
+	Undo func(ctx context.Context, task int64, to ralph.Status, why string, byAgent bool) (said string, err error)
 	// Forge returns the state of the forge in a line, "" for none; nil is none.
 	Forge func() string
 	// Hook checks the request of a webhook, and wakes the reader of the forge; nil without a secret.

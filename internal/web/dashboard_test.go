@@ -50,8 +50,8 @@ func newSite(t testing.TB) *site {
 		Limits: ralph.Limits{MaxSessions: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 20, MaxMonthCostUSD: 20},
 		Log:    slog.New(slog.NewTextHandler(s.log, nil)),
 		Reader: claude.NewReader,
-		Undo: func(_ context.Context, task int64, why string, byAgent bool) (string, error) {
-			s.undone = append(s.undone, fmt.Sprintf("%d %q %t", task, why, byAgent))
+		Undo: func(_ context.Context, task int64, to ralph.Status, why string, byAgent bool) (string, error) {
+			s.undone = append(s.undone, fmt.Sprintf("%d %s %q %t", task, to, why, byAgent))
 			return fmt.Sprintf("TASK-%d will be undone.", task), nil
 		},
 		Control: func(ctx context.Context, what string) error {
