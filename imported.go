@@ -16,8 +16,8 @@ type Import struct {
 
 	Lost map[string]int // keys of skipped tasks, and their number
 
-	// Here are the tasks of an export of the project in this format, by key and by id: what differs from it was edited
-	// in the file.
+	// Here are the tasks of a present export of the project in this format, by key and by id. Differences from it are
+	// edits of the file.
 	Here map[string]ImportedTask
 
 	Read   *Reading // the counts of a checklist; nil for other formats

@@ -107,8 +107,8 @@ func (tx *Tx) CheckSession(task int64, session string) error {
 	return nil
 }
 
-// mostAdded is the maximum number of closing signals of a session, and that of its other signals, comments and
-// amendments: people read them all.
+// mostAdded is the maximum number of closing signals of a session. The same maximum applies to its other signals,
+// comments and amendments together. People read them all.
 const mostAdded = 200
 
 // CheckAdding is [Tx.CheckSession] for something that an agent adds to the task's discussion; closes means a closing

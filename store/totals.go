@@ -42,8 +42,8 @@ type Spent struct {
 	Tokens   ralph.Tokens // without the context window
 }
 
-// spent has the sums of a query over sessions s; ended selects sessions that ended between $1 and $2, without those of
-// an undo, in which no agent works.
+// spent has the sums of a query over sessions s; ended selects sessions that ended between $1 and $2, except
+// undos, in which no agent works.
 const (
 	spent = `count(*), sum(CASE WHEN s.accepted = 1 AND EXISTS (SELECT 1 FROM changes c
 		WHERE c.session_id = s.id AND c.state = 'merged') THEN 1 ELSE 0 END),

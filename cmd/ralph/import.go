@@ -126,7 +126,7 @@ func newImport(a *app) *cobra.Command {
 	return cmd
 }
 
-// exported notes what an export of the project would have now, for files that were exported from here.
+// exported adds the project's present export to each file that was exported from here, to find the edits in the file.
 func (a *app) exported(ctx context.Context, list []taskFile) error {
 	for i := range list {
 		in := &list[i].in

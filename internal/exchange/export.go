@@ -175,7 +175,7 @@ func checklistItem(b *strings.Builder, t ralph.Task, notes []string) {
 // NoteMark begins a line with ralph's note on a checklist or a task. The import ignores the line.
 const NoteMark = "> ralph:"
 
-// indent indents each line, and escapes with a backslash what the import would read as more than text. Lines of code
+// indent indents each line, and escapes lines with a meaning for the import by a backslash. Lines of code
 // stay as they are, unless a fence has no end.
 func indent(text, blanks string) string {
 	var b strings.Builder

@@ -44,8 +44,8 @@ var (
 		`(?:\s*(?:,|and|&)\s*)*)+)`)
 )
 
-// readGitHub reads the output of `gh issue list --json number,title,body,labels,milestone,state,url`, that of
-// `gh issue view` with the same fields, or that of the API.
+// readGitHub reads the output of `gh issue list --json number,title,body,labels,milestone,state,url`, of
+// `gh issue view` with the same fields, or of the API.
 func readGitHub(data []byte) (in ralph.Import, err error) {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) { // one issue
 		data = slices.Concat([]byte("["), data, []byte("]"))

@@ -129,7 +129,7 @@ func waitingAs(inbox []store.InboxItem, name string) (found store.InboxItem, err
 	return found, ralph.NotFound("no item is called %q; `ralph inbox` lists them", name)
 }
 
-// settled says what became of an item with this name that does not wait any more; nil if there was none.
+// settled returns an error with the decision on an item that no longer waits; nil if there was no such item.
 func settled(tx *store.Tx, name string) error {
 	name = strings.ToUpper(name)
 	kind := strings.TrimRight(name, "0123456789")

@@ -262,8 +262,8 @@ func (d *Dialogue) carryOut(ctx context.Context, p *pendingDecision) error {
 	return d.Do(ctx, p.args)
 }
 
-// Stale returns an error if the inbox no longer offers the command of a decision, because another person was faster. It
-// passes those that name one question, comment or proposal: they refuse it themselves, and tell what was decided.
+// Stale returns an error if the inbox no longer offers the command of a decision, because another person was faster.
+// Commands about one question, comment or proposal check that themselves, and their error has the earlier decision.
 func Stale(list []store.InboxItem, command []string) error {
 	if !slices.Contains([]string{"task", "chat", "undo", "retry"}, command[0]) {
 		return nil

@@ -28,8 +28,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestHeldDecisions: a decision that can still be taken back is carried out however the dialogue ends, but not in place
-// of what another person decided meanwhile.
+// TestHeldDecisions: a decision that can still be taken back is carried out however the dialogue ends, but not
+// if another person has decided meanwhile.
 func TestHeldDecisions(t *testing.T) {
 	failed := store.InboxItem{Kind: "failed", TaskID: 1, Item: "TASK-1"}
 	flag := store.InboxItem{Kind: "flag", TaskID: 2, Item: "C3", Ref: store.Reference{Of: store.OfComment, ID: 3}}

@@ -291,9 +291,9 @@ func (a *app) putFeature(tx *store.Tx, r *http.Request) (string, error) {
 	return fmt.Sprintf("Feature %s is %s.", f.Name, said), tx.PutFeature(f)
 }
 
-// edition identifies what a form for a task or a feature was filled with.
+// edition returns a digest of the fields of a task or a feature that its form shows.
 func edition(of any) string {
-	shown := fmt.Append(nil, of)
+	var shown []byte
 	switch v := of.(type) {
 	case ralph.Task:
 		shown = fmt.Appendf(nil, "%q %q %q %q %d", v.Title, v.Description, v.Acceptance, v.Verify, v.Priority)
@@ -303,8 +303,8 @@ func edition(of any) string {
 	return fmt.Sprintf("%x", sha256.Sum256(shown))
 }
 
-// unseen refuses a form that was filled before somebody else changed the thing that it overwrites. A person who has
-// been told may send it again.
+// unseen returns an error if the task or feature has changed since its form was shown. It accepts a second try, as the
+// person has been told.
 func unseen(r *http.Request, name string, of any) error {
 	was := r.PostFormValue("was")
 	if was == "" || was == edition(of) {

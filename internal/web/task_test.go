@@ -292,7 +292,7 @@ func TestATaskIsSplitAndMoved(t *testing.T) {
 	}
 }
 
-// was returns what the form of a page for path was filled with.
+// was returns the edition in the page's form for path.
 func was(t *testing.T, page, path string) string {
 	t.Helper()
 	m := regexp.MustCompile(`action="` + path + `">.*name="was" value="([^"]+)"`).FindStringSubmatch(page)

@@ -11,9 +11,8 @@ import (
 	"ralph/internal/lazy"
 )
 
-// Git refuses to hand over some contents of files that it reads itself: a .gitmodules that names a program, a
-// .gitattributes of 100 MB. It tells only when their objects are copied. So what it has refused in a clone is kept, and
-// the next look leaves it out by name.
+// faults are the files of a clone whose contents git has refused: a .gitmodules that names a program, a .gitattributes
+// of 100 MB. Git refuses them only when it copies their objects. The next snapshot leaves these files out, by name.
 type faults struct {
 	mu sync.Mutex
 	by map[string]fault // by path from the top
@@ -29,7 +28,7 @@ type fault struct {
 var blamed = lazy.Regexp(`object ([0-9a-f]{40,64}): (git(?:modules|attributes)\w*: .*?)` +
 	`(?: (?:error|warning|fatal): |$)`)
 
-// blame keeps the files of a commit that git has refused by their contents. Said has git's words.
+// blame records the files of a commit that git has refused. said is git's message.
 func (c *Clone) blame(ctx context.Context, commit, said string) error {
 	why := map[string]string{} // by object
 	for _, m := range blamed().FindAllStringSubmatch(said, -1) {
@@ -59,7 +58,7 @@ func (c *Clone) blame(ctx context.Context, commit, said string) error {
 	return nil
 }
 
-// faulty returns the paths of a clone that still have what git has refused.
+// faulty returns the files of a clone that still have a refused content.
 func (t *Tree) faulty(ctx context.Context, env []string) (list []ralph.Untaken, err error) {
 	t.faults.mu.Lock()
 	defer t.faults.mu.Unlock()

@@ -131,7 +131,7 @@ func (b *bench) crowds(ctx context.Context) (rows []row) {
 		theirs.took(c.time(ctx, "bash", args...))
 	}
 	return append(rows,
-		ratio("twelve tasks of which six conflict, 4 sessions (floor: a shell loop)", ours, theirs, 0.9),
+		ratio("twelve tasks, six of them in conflict, 4 sessions (floor: a shell loop)", ours, theirs, 0.9),
 		row{what: "… commits on main that do not pass, in both of these", value: fmt.Sprint(red), aim: "0", met: red == 0},
 	)
 }
